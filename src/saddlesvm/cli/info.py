@@ -71,7 +71,6 @@ def describe_saved_model(path: str) -> Facts:
 
 def describe_store(store: Store, path: str) -> dict[str, Any]:
     """Return facts of a store, from its header alone."""
-    from saddlesvm.data.missing_values import NOTE
     from saddlesvm.estimators.training_data import columns_of_store
     from saddlesvm.rows.small_types import type_name
 
@@ -89,10 +88,6 @@ def describe_store(store: Store, path: str) -> dict[str, Any]:
         "parts": store.n_parts,
     }
     facts |= describe_labels(header["labels"])
-    # What was done about missing values, and from which files the store was made.
-    filled = header.get(NOTE)
-    if filled is not None:
-        facts["missing_values"] = {"treated": filled["how"], "count": filled["count"]}
     facts["columns"] = columns_of_store(store)
     facts["written_by"] = header.get("written by")
     sources = []
@@ -119,12 +114,13 @@ def describe_labels(labels: Any) -> dict[str, Any]:
 def describe_rows(source: str, reading: Reading) -> Facts:
     """Return facts of a data file, and what would make a fit on it hard."""
     import numpy as np
+    from scipy import sparse
 
     from saddlesvm.cli.facts import describe_data
     from saddlesvm.data.door import Design
-    from saddlesvm.data.missing_values import Filling
     from saddlesvm.estimators.scale_hint import scale_hint
     from saddlesvm.estimators.training_data import read_any
+    from saddlesvm.rows.small_types import widen
 
     table = read_any(source, reading)
     facts: Facts = {"data": describe_data(table)}
@@ -133,10 +129,12 @@ def describe_rows(source: str, reading: Reading) -> Facts:
         return facts
 
     # Norms are those of the rows without missing values.
-    filling = Filling("drop")
-    X, _ = filling.fill_rows(table.X)
-    if filling.count:
-        facts["data"]["rows_with_missing_values"] = filling.count
+    X = table.X
+    if not sparse.issparse(X):
+        has_gap = np.isnan(widen(X)).any(axis=1)
+        if has_gap.any():
+            facts["data"]["rows_with_missing_values"] = int(has_gap.sum())
+            X = X[~has_gap]
     if X.shape[0] == 0:
         return facts
     norms = np.sqrt(Design(X).norms())

@@ -12,15 +12,13 @@ import scipy.sparse as sp
 
 from saddlesvm.data.blocks import ReadOptions, Source
 from saddlesvm.data.column_positions import check_names
-from saddlesvm.data.data_table import Label, Missing, Task
+from saddlesvm.data.data_table import Label, Task
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
 from saddlesvm.data.libsvm import StartsAtZero
-from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.store import Store, common_type
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.rows.small_types import widen
-from saddlesvm.runtime.option_names import MISSING_VALUES
 
 MEMORY = 256 << 20  # bytes for the rows in memory unless the caller says otherwise; a guess
 LEAST_MEMORY = 1 << 20  # bytes
@@ -40,13 +38,13 @@ def convert(
     zero_based: bool | Literal["auto"] = "auto",
     memory: int = MEMORY,
     overwrite: bool = False,
-    missing: Literal["error", "drop", "mean"] = "error",
     drop_columns: Sequence[str | int] = (),
     advance: Callable[[float], Any] | None = None,
 ) -> Store:
     r"""Write a data file, or several in turn, as a store.
 
-    The files are read once, some rows at a time (twice for means, or if LIBSVM text counts from 0).
+    The files are read once, some rows at a time (twice if LIBSVM text counts from 0). Tables with
+    words or gaps are for ``saddlesvm convert``, which encodes them.
     An incomplete store is in a folder ``NAME.<random>.partial``, which cannot be opened as a store.
 
     Parameters
@@ -66,10 +64,6 @@ def convert(
         ``.npz`` and idx files are read whole.
     overwrite : bool, default=False
         Replace a store of that name.
-    missing : {"error", "drop", "mean"}, default="error"
-        What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet
-        and dense ``.npz``: an error that names the first; or their rows are left out; or the
-        mean of their column over all files replaces them, and the store keeps these means.
     advance : callable, optional
         Called with the share that is done, from 0 to 1.
 
@@ -93,10 +87,6 @@ def convert(
     >>> convert([folder / "day-1.svm", folder / "day-2.svm"], folder / "days.store").shape
     (3, 3)
     """
-    # The median of a column needs all its values at once, and so a conversion does not have it.
-    allowed = [way for way in MISSING_VALUES if way != "median"]
-    if missing not in allowed:
-        raise DataError(f"missing is {missing!r}; allowed are {', '.join(map(repr, allowed))}")
     how = ReadOptions(
         label, header, n_features, dtype, task, scale, zero_based, drop_columns=tuple(drop_columns)
     )
@@ -111,11 +101,11 @@ def convert(
 
     n_bytes = memory // _BLOCKS_IN_MEMORY
     try:
-        _write_store(names, target, how, missing, n_bytes, overwrite, advance)
+        _write_store(names, target, how, n_bytes, overwrite, advance)
     except StartsAtZero:
         # Index 0 occurred after rows whose indices were taken to count from 1: begin anew.
         how = replace(how, zero_based=True)
-        _write_store(names, target, how, missing, n_bytes, overwrite, advance)
+        _write_store(names, target, how, n_bytes, overwrite, advance)
     return Store(target)
 
 
@@ -123,29 +113,17 @@ def _write_store(
     names: list[str],
     target: str | os.PathLike[str],
     how: ReadOptions,
-    missing: Literal["error", "drop", "mean"],
     n_bytes: int,
     overwrite: bool,
     advance: Callable[[float], Any] | None,
 ) -> None:
     """Write the files of these names as a store, from blocks of about `n_bytes`."""
-    report = advance or (lambda share: None)
-    # Values keep their own types while they are read; missing ones are treated below.
-    read_missing: Missing = "error" if missing == "error" else "keep"
-    each = replace(how, dtype=None, missing=read_missing)
-    sources = [source_of(name, each) for name in names]
+    # Values keep their own types while they are read.
+    sources = [source_of(name, replace(how, dtype=None)) for name in names]
     check_compatible(sources)
-
-    # Means take a pass of their own over all files.
-    n_passes = 2.0 if missing == "mean" else 1.0
-    filling = Filling.learn_from_sources(
-        missing, sources, n_bytes, lambda share: report(share / n_passes)
-    )
-
     dtype = how.dtype
     if dtype is None:
-        keeps_values = how.scale == 1.0 and missing != "mean"
-        dtype = common_type([source.dtype for source in sources], keeps_values)
+        dtype = common_type([source.dtype for source in sources], how.scale == 1.0)
     feature_names = sources[0].feature_names
     if any(source.feature_names != feature_names for source in sources):
         feature_names = None
@@ -157,15 +135,7 @@ def _write_store(
         feature_names=feature_names,
         label_name=sources[0].label_name,
     ) as writer:
-        _append_all(
-            writer,
-            sources,
-            how.scale,
-            n_bytes,
-            lambda share: report((n_passes - 1.0 + share) / n_passes),
-            filling,
-        )
-        writer.further[NOTE] = filling.store_note(how.scale) or _shared_note(sources)
+        _append_all(writer, sources, how.scale, n_bytes, advance or (lambda share: None))
 
 
 def _append_all(
@@ -174,7 +144,6 @@ def _append_all(
     scale: float,
     n_bytes: int,
     advance: Callable[[float], Any],
-    filling: Filling,
 ) -> None:
     """Append the rows of all sources, and describe each source for the header."""
     total = sum(source.n_bytes for source in sources) or 1
@@ -182,28 +151,12 @@ def _append_all(
     for source in sources:
         n_before = writer.n_rows
         for block in source.blocks(n_bytes):
-            filled = filling.fill_block(block)
-            # A block may lose all its rows to missing values.
-            if filled is not None:
-                X = _scale_rows(filled.X, scale, writer.dtype)
-                writer.append(X, filled.y, filled.weights)
+            writer.append(_scale_rows(block.X, scale, writer.dtype), block.y, block.weights)
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
         n_rows = writer.n_rows - n_before
         origin = describe_origin(Path(source.name), source.format, n_rows, source.n_bytes)
         writer.sources.append(origin | {"path": source.name, "zero_based": source.zero_based})
-    if filling.count and not writer.n_rows:
-        raise DataError(f"{sources[0].name}: every row has missing values: no row is left")
-
-
-def _shared_note(sources: list[Source]) -> dict[str, Any] | None:
-    """Return the note on missing values if all sources are stores with the same note, else None."""
-    if any(source.format != "store" for source in sources):
-        return None
-    notes = [Store(source.name).header.get(NOTE) for source in sources]
-    if any(note != notes[0] for note in notes):
-        return None
-    return notes[0]
 
 
 def check_compatible(sources: Sequence[Source]) -> None:

@@ -29,7 +29,6 @@ from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, type_name
 FORMAT_NAME = "saddlesvm-store"
 FORMAT_VERSION = 1
 HEADER = "store.json"
-NOTE = "missing values"  # the field that says what a conversion did with missing values
 PARTIAL = ".partial"  # the end of the names of folders that are being written
 PART = "part-"  # the beginning of the names of the folders that hold appended rows
 
@@ -55,8 +54,8 @@ FIELDS = {
     "weights": bool,
     "feature_names": (None, [str]),
     "label_name": (None, str),
+    "missing values": (None, str),
     "sources": (None, [{"path": str, "format": str, "rows": int, "bytes": int}]),
-    NOTE: (None, {"how": ("drop", "mean"), "count": int, "values": [is_finite]}),
 }
 # The types that an array may have, and its shape.
 Expected: TypeAlias = tuple[tuple[np.dtype, ...], tuple[int, ...]]
@@ -213,7 +212,6 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     layout = header["layout"]
     n_values = header["n_values"]
     labels = header["labels"]
-    noted = header.get(NOTE)
     if layout not in ("dense", "csr"):
         raise DataError(f"the layout is {layout!r}; allowed are 'dense' and 'csr'")
     if len(header["shape"]) != 2 or not all(0 < size < MOST_ROWS for size in header["shape"]):
@@ -227,8 +225,6 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
             raise DataError("is damaged: the labels do not have a count for each class")
     if len(header.get("feature_names") or ()) > d:
         raise DataError(f"is damaged: feature_names must be at most {d} texts")
-    if noted is not None and len(noted["values"]) not in (0, d):
-        raise DataError(f"is damaged: the field {NOTE!r} must have {d} values or none")
 
     # The types and shapes of the arrays.
     dtype = _value_type(header["dtype"])

@@ -43,6 +43,7 @@ LEAST_PART_BYTES = 1 << 14  # bytes of text that are read at a time in any memor
 # Memory over bytes of text of a part: cells, words and their counts take many times the text.
 # Measured.
 PARTS = 64
+NOTE = "missing values"  # the field of a store's header, and of a model's notes, about gaps
 COLUMNS = "columns"  # the field of a store's header with what encoded its rows
 
 Advance = Callable[[float], Any]
@@ -297,6 +298,8 @@ def convert_table(
             report((1.0 + share) / 2.0)
         origin = describe_origin(Path(file.name), file.format, writer.n_rows, file.n_bytes)
         writer.sources.append(origin)
+        if missing is not None:
+            writer.further[NOTE] = missing
         writer.further[COLUMNS] = base64.b64encode(columns_to_bytes(columns)).decode("ascii")
     return Store(target)
 

@@ -19,17 +19,16 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from saddlesvm.data import DataError, Store, Table, read
+from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import WHOLE, find_format
 from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.data_table import Task, ready_labels, shorten
 from saddlesvm.data.frames import TableFile, choose_label, open_table
 from saddlesvm.data.kinds import Kind, parse_kind
-from saddlesvm.data.missing_values import NOTE, Filling
 from saddlesvm.data.readers import read_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.data.typed_columns import rows_without_gaps
-from saddlesvm.estimators.column_passes import stored_columns
+from saddlesvm.estimators.column_passes import NOTE
 from saddlesvm.estimators.columns import feature_names, kinds_in, step_before, transformers_for
 from saddlesvm.estimators.training_data import (
     STANDARD_INPUT,
@@ -53,8 +52,6 @@ class Preparation:
     ----------
     before : transformer or None
         The fitted step before the model in a pipeline.
-    filling : Filling
-        What happens to gaps in a matrix of numbers.
     missing : str or None
         What happens to gaps in a table with words.
     kinds : dict of str to Kind
@@ -73,14 +70,11 @@ class Preparation:
         True if rows are values of a kernel.
     left_out : int
         Rows of the training data that were left out.
-    told : dict
-        What was done to gaps of the training data, in words.
     encoded : tuple or None
         The training rows and their encoding, until they are used: both come from the same pass.
     """
 
     before: Any = None
-    filling: Filling = field(default_factory=Filling)
     missing: str | None = None
     kinds: dict[str, Kind] = field(default_factory=dict)
     label: str | None = None
@@ -90,7 +84,6 @@ class Preparation:
     zero_based: bool | None = None
     pairwise: bool = False
     left_out: int = 0
-    told: dict[str, Any] = field(default_factory=dict)
     encoded: tuple[Any, Any] | None = None
 
     @classmethod
@@ -135,12 +128,10 @@ class Preparation:
         if table.before is not None:
             preparation.before = table.before
             preparation.kinds = kinds_in(table.before) or {}
+            preparation.missing = table.stores[0].header.get(NOTE)
             return preparation
-        preparation.filling = Filling.learn_from_table(missing or "error", table)
         if standardize:
-            # A filling of its own, so that gaps are counted once.
-            filling = Filling(preparation.filling.how, preparation.filling.values)
-            preparation.before = _fit_scaler(filling.fill_table(table))
+            preparation.before = _fit_scaler(table)
         return preparation
 
     def _learn_columns(self, table: Table, missing: str | None) -> None:
@@ -192,29 +183,15 @@ class Preparation:
             )
         names = getattr(estimator, "feature_names_in_", None)
         preparation.names = None if names is None else list(names)
-        preparation.filling = Filling.from_notes(notes)
         # The number of training rows is known only if the model was trained here.
         if preparation.pairwise and "rows" not in notes:
             preparation.n_features = None
         return estimator, preparation
 
-    @classmethod
-    def of_stores(cls, stores: Sequence[Store]) -> Preparation:
-        """Return the preparation of rows of stores, which were encoded when these were made."""
-        before = stored_columns(stores[0])
-        return cls(
-            before=before,
-            kinds=(None if before is None else kinds_in(before)) or {},
-            filling=Filling.from_stores(stores),
-            label=stores[0].header.get("label_name"),
-            zero_based=stores[0].zero_based,
-            n_features=stores[0].shape[1],
-        )
-
     @property
     def notes(self) -> dict[str, Any]:
         """The notes for a model file."""
-        notes: dict[str, Any] = dict(self.filling.notes)
+        notes: dict[str, Any] = {}
         if self.kinds:
             notes[LABEL_NOTE] = self.label
             if self.missing is not None:
@@ -226,8 +203,6 @@ class Preparation:
     @property
     def facts(self) -> dict[str, Any]:
         """What was done to gaps, in words."""
-        if not self.kinds:
-            return self.told
         if self.missing == "drop":
             return {"rows left out for missing values": self.left_out}
         return {}
@@ -267,10 +242,6 @@ class Preparation:
         if self.kinds:
             # Rows of a store are encoded already.
             return self._encode(table, every_row) if hasattr(table.X, "iloc") else table
-        table = self.filling.fill_table(table, every_row)
-        # The first table has the training rows.
-        if not self.told and not sparse.issparse(table.X) and table.format != "store":
-            self.told = self.filling.facts
         if self.before is None or table.format == "store":
             return table
         return replace(table, X=self.before.transform(table.X), known_nonzero=None)
@@ -329,7 +300,7 @@ class Preparation:
                 width += 1
             table = read_training(
                 source,
-                replace(reading, columns=(), missing=self.filling.how),
+                replace(reading, columns=(), missing=None),
                 task=task,
                 n_features=width,
                 zero_based=self.zero_based,

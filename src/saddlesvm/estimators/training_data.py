@@ -31,12 +31,13 @@ from saddlesvm.data.frames import (
 from saddlesvm.data.kinds import ChosenKind
 from saddlesvm.data.readers import read_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
-from saddlesvm.estimators.column_passes import convert_table, stored_columns
-from saddlesvm.estimators.columns import feature_names, kinds_in
+from saddlesvm.estimators.column_passes import COLUMNS, convert_table, stored_columns
+from saddlesvm.estimators.columns import kinds_in
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 from saddlesvm.rows.memory_plan import available_memory, memory_bytes
 
 STANDARD_INPUT = "-"
+TREATMENTS = ("drop", "mean", "median")  # of gaps, by the encoding of a table
 STANDARD_INPUT_NAME = "standard input"
 # Bytes of memory for each byte of a file that is read whole, with its encoding; a guess.
 IN_MEMORY = 12
@@ -135,21 +136,22 @@ def read_training(
 
 
 def check_columns_apply(source: str, reading: Reading) -> None:
-    """Raise DataError if kinds of columns are given for a source that is not a table."""
-    if not reading.columns:
+    """Raise DataError if options of tables are given for a source that is not a table."""
+    option = "--columns" if reading.columns else f"--missing {reading.missing}"
+    if not reading.columns and reading.missing not in TREATMENTS:
         return
     format = find_format(source)
     if format not in TABLE_FORMATS:
         what = "a bundled set of numbers" if format == "bundled" else format
         raise DataError(
-            f"{source}: is {what}; --columns is for tables ({', '.join(TABLE_FORMATS)}): leave it "
+            f"{source}: is {what}; {option} is for tables ({', '.join(TABLE_FORMATS)}): leave it "
             "out"
         )
 
 
 def is_table_with_words(source: str, reading: Reading) -> bool:
-    """Return True if the source has columns of words, or kinds of columns are given."""
-    if reading.columns:
+    """Return True if the source has columns of words, or options ask for an encoding."""
+    if reading.columns or reading.missing in TREATMENTS:
         return True
     return holds_words(source, reading.header, reading.drop_columns, reading.label)
 
@@ -239,15 +241,15 @@ def add_columns(table: Table) -> Table:
     """
     if not table.stores:
         return table
-    encodings = [stored_columns(store) for store in table.stores]
-    if not any(encodings):
-        return table
-    names = [None if encoding is None else feature_names(encoding) for encoding in encodings]
-    if any(other != names[0] for other in names):
+    # Two conversions learn other means and spreads, even for the same columns.
+    encodings = {store.header.get(COLUMNS) for store in table.stores}
+    if len(encodings) > 1:
         raise DataError(
             f"{table.source}: their rows are not encoded alike; convert the tables into one store"
         )
-    before = encodings[0]
+    before = stored_columns(table.stores[0])
+    if before is None:
+        return table
     kinds = (None if before is None else kinds_in(before)) or {}
     facts = [f"{name}: {kind}" for name, kind in kinds.items()]
     return replace(table, before=before, column_facts=facts)
@@ -408,7 +410,6 @@ def make_store(
     # Numbers of several files go into one store; words need an encoding, learnt from one file.
     memory = memory_bytes(STORE_MEMORY if reading.memory is None else reading.memory)
     if not any(is_table_with_words(source, reading) for source in sources):
-        how: Any = reading.missing or "error"
         return convert(
             sources,
             path,
@@ -419,7 +420,6 @@ def make_store(
             n_features=n_features,
             overwrite=overwrite,
             memory=memory,
-            missing=how,
             scale=reading.scale,
             zero_based=reading.index_base,
             advance=advance,
@@ -427,8 +427,8 @@ def make_store(
     first = sources[0]
     if len(sources) > 1:
         raise DataError(
-            f"{first}: has columns of words, whose encoding is learnt from one file: convert each "
-            "such file alone"
+            f"{first}: has columns of words, or gaps to fill in, whose encoding is learnt from one "
+            "file: convert each such file alone"
         )
     if n_features is not None or reading.scale != 1.0:
         option = "--scale" if n_features is None else "--n-features"
