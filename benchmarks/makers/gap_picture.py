@@ -1,4 +1,4 @@
-"""The picture of docs/gap-and-accuracy.md: test errors along a fit, against the gap that is proven.
+"""The picture of docs/how/gap-and-accuracy.md: test errors along a fit, against the gap that is proven.
 
     python -m benchmarks.makers.gap_picture [--data DIR]
 

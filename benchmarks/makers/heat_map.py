@@ -3,7 +3,7 @@
     python -m benchmarks.makers.heat_map [--check]
 
 Drawn from the table of docs/benchmarks.md for a relative distance of 0.001, and its list of data, and from the table of
-ReHLine in docs/speed.md, which was measured later: where its factor is the smaller one, the square names ReHLine.
+ReHLine in docs/how/speed.md, which was measured later: where its factor is the smaller one, the square names ReHLine.
 Nothing is measured here.
 With ``--check`` the figures are compared with the picture, and nothing is written.
 """

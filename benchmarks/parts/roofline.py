@@ -6,7 +6,7 @@ solvers' fetches, and of the epoch itself, and what its arithmetic alone would t
 cache. Rows are visited in the order of the data, in short runs of neighbours (which is what the solver does), and one
 by one in random order.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.parts.roofline --picture docs/roofline.png
+    OMP_NUM_THREADS=1 python -m benchmarks.parts.roofline --picture docs/measurements/roofline.png
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ReHLine beside saddlesvm: processor seconds to within 1e-3 of the optimum, for the table of docs/speed.md.
+"""ReHLine beside saddlesvm: processor seconds to within 1e-3 of the optimum, for the table of docs/how/speed.md.
 
     pip install rehline
     python -m benchmarks.peers.rehline --data DIR [--sets fashion,dense-100k-f64]

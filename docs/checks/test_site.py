@@ -29,7 +29,7 @@ THUMBNAIL = "sphx-glr-thumbcontainer"  # beside a link that says the same
 QUESTIONS = {
     "How do I install it?": "start/install.html",
     "How do I get from a CSV file to a model?": "start/first-model.html",
-    "What is scikit-learn's parameter called here?": "start/moving.html",
+    "What is scikit-learn's parameter called here?": "reference/moving.html",
     "Is a model that hit the time limit any good?": "start/questions.html#time-limit",
     "Which loss do I take?": "start/questions.html#which-loss",
     "Which C?": "guides/choose-c.html",
@@ -42,14 +42,14 @@ QUESTIONS = {
     "What does a certified 1e-3 mean?": "start/questions.html#what-a-gap-means",
     "How do I serve a model without saddlesvm?": "start/questions.html#deploy",
     "How do I contribute a loss?": "start/questions.html#contribute-a-loss",
-    "How is the certificate to be understood?": "certificate.html",
+    "How is the certificate to be understood?": "how/certificate.html",
 }
 # What they type into the search, and a page that must be among the first results.
 SEARCHES = {
     "float16": "start/questions.html",
     "deploy": "start/questions.html",
-    "GPU": "speed.html",
-    "speed": "speed.html",
+    "GPU": "how/speed.html",
+    "speed": "how/speed.html",
     "embeddings": "start/questions.html",
     "probabilities": "guides/probabilities.html",
 }

@@ -1,4 +1,4 @@
-"""The losses, and the parts of a loss of your own: see ``docs/losses.md``.
+"""The losses, and the parts of a loss of your own: see ``docs/guides/losses.md``.
 
 Decorate a NamedTuple class with :func:`register_loss`; it has the methods of :class:`Loss`. If a
 method calls a function of yours, decorate the function with :func:`arithmetic`. Write

@@ -243,7 +243,7 @@ def test_what_is_not_a_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_store_written_by_another_program(tmp_path: Path) -> None:
-    """As docs/stores.md says: plain `numpy.save` and a header, with 64-bit indices."""
+    """As docs/reference/store-format.md says: plain `numpy.save` and a header, with 64-bit indices."""
     S = csr(ROWS, np.int64)
     for name, array in {"values": S.data, "indices": S.indices, "indptr": S.indptr, "labels": Y}.items():
         np.save(tmp_path / f"{name}.npy", array)

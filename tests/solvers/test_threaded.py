@@ -259,7 +259,7 @@ def test_which_solvers_run_in_threads() -> None:
 
 
 def test_threads_are_used_where_they_pay() -> None:
-    """The cases that were measured with two threads (docs/distributed.md), and larger ones."""
+    """The cases that were measured with two threads (docs/guides/distributed.md), and larger ones."""
     smooth = SquaredHinge()
     assert threads_for(sized(20_000, 10_000, 1_300_000, smooth), DCD()) == 1  # a pass is over too soon
     assert threads_for(sized(50_000, 10_000, 3_200_000, smooth), DCD()) == 1

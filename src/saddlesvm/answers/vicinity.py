@@ -8,7 +8,7 @@ curvature around w:
     rows that keep bending
 
 What a changed row or group does to the optimum follows from the inverse of H, the leverages ``t_i =
-x_i' H^-1 x_i`` and the length of r. `docs/leave-one-out.md` has the derivations.
+x_i' H^-1 x_i`` and the length of r. `docs/how/leave-one-out.md` has the derivations.
 """
 
 from __future__ import annotations

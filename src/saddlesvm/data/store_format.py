@@ -1,8 +1,8 @@
 """The format of a store: its files, the contents of ``store.json``, and the checks on both.
 
-A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/stores.md`` describes it for
-other programs. Opening a store compares the header with the beginning and the size of every file,
-and reads no values.
+A store is a folder of plain ``.npy`` files and ``store.json``. ``docs/reference/store-format.md``
+describes it for other programs. Opening a store compares the header with the beginning and the size
+of every file, and reads no values.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ The account is made once, here, for every machine and every place of the rows. S
 (:class:`RowSizes`, :class:`PointSizes`, :class:`LossSizes`) are sums that a pass over the rows adds
 up; :func:`summed` and :func:`sums_of_values` turn them, and the sums of
 :mod:`saddlesvm.problem.sums`, into the four numbers of a certificate with a bound on the error of
-each. `docs/certificate.md` has the derivation; :mod:`saddlesvm.problem.short_sums` has sums that
+each. `docs/how/certificate.md` has the derivation; :mod:`saddlesvm.problem.short_sums` has sums that
 hardly round.
 """
 

@@ -237,7 +237,7 @@ def register(
 
     Examples
     --------
-    The absolute loss again, under a name of its own; ``docs/losses.md`` defines a new loss.
+    The absolute loss again, under a name of its own; ``docs/guides/losses.md`` defines a new loss.
 
     >>> from typing import NamedTuple
     >>> from saddlesvm import register_loss
