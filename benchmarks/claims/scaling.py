@@ -3,7 +3,8 @@
 The partitions, the local steps, the aggregation and the certificates are those of a cluster; only the transport is
 left out, and worked out from the bytes. Writes a table (CSV) and a picture:
 
-    python -m benchmarks.claims.scaling --data DIRECTORY --table scaling.csv --picture docs/measurements/how-far-it-scales.png
+    python -m benchmarks.claims.scaling --data DIRECTORY --table scaling.csv
+        --picture docs/measurements/how-far-it-scales.png
 
 DIRECTORY holds ``rcv1-binary.bz2``; left out, only the synthetic set is run.
 """

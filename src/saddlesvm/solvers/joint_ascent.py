@@ -116,8 +116,8 @@ def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, rivals: n
             p -= 1
         rivals[p] = B[q]
         others += 1
-    # If the own variable is below s, beta is the mean of its B and the r largest of the rivals', with
-    # the first r at which the next B no longer exceeds the mean.
+    # If the own variable is below s, beta is the mean of its B and the r largest of the
+    # rivals', with the first r at which the next B no longer exceeds the mean.
     beta = B[own]
     r = 0
     while r < others and beta < (r + 1) * rivals[r]:
@@ -126,8 +126,9 @@ def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, rivals: n
     beta /= r + 1
     if beta - B[own] <= A * s:
         return beta
-    # Else the rivals' variables sum to -s, and beta is the mean of the r largest less A s / r. (A s is
-    # added only where the variables are of its size: if C is large, rounding would hide them.)
+    # Else the rivals' variables sum to -s, and beta is the mean of the r largest
+    # less A s / r. (A s is added only if the variables are of its size: if C is large,
+    # rounding would hide them.)
     beta = rivals[0] - A * s
     r = 1
     while r < others and beta < r * rivals[r]:
@@ -214,7 +215,8 @@ def update_block(terms: Terms, block: Block, count: int, W: np.ndarray, scratch:
         if k == own:
             place = q
     beta = threshold(B, count, place, A, s, scratch.rivals)
-    # a_k = min(s [k = y], (beta - B_k) / A). The sum of the rivals keeps the own variable above zero.
+    # a_k = min(s [k = y], (beta - B_k) / A). The sum of the rivals keeps the own
+    # variable above zero.
     for q in range(count):
         k = classes[q]
         bound = s if k == own else 0.0
