@@ -67,9 +67,9 @@ def arrow_file(path: Path, format: str) -> ArrowFile:
             n_rows = file.metadata.num_rows
     else:
         read_tables = _tables_of_ipc
-        with _open_ipc(path) as file:
-            schema = file.schema
-            n_rows = sum(batch.num_rows for batch in file.batches())
+        with _open_ipc(path) as table:
+            schema = table.schema
+            n_rows = table.num_rows
     # Leave out the row index of pandas, and make names unique.
     index_names = _index_names(schema)
     kept = [k for k, name in enumerate(schema.names) if name not in index_names]
@@ -112,6 +112,8 @@ def _without_decimals(column: Any) -> Any:
 
 def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[Any, None, None]:
     """Yield tables of about `n_bytes` of a Parquet file."""
+    import pyarrow as pa
+
     with _open_parquet(path) as file:
         if n_bytes == WHOLE:
             _refuse_huge(path, file.metadata)
@@ -120,26 +122,15 @@ def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[Any, None, None]:
         row_bytes = _PACKED * path.stat().st_size / max(1, file.metadata.num_rows)
         step = rows_in(n_bytes, row_bytes + _LEAST_ROW_BYTES)
         for batch in file.iter_batches(batch_size=step):
-            yield _as_table(batch)
+            yield pa.Table.from_batches([batch])
 
 
 def _tables_of_ipc(path: Path, n_bytes: int) -> Generator[Any, None, None]:
-    """Yield tables of about `n_bytes` of a Feather or Arrow file."""
-    with _open_ipc(path) as file:
-        if n_bytes == WHOLE:
-            yield file.read_all()
-            return
-        for batch in file.batches():
-            step = rows_in(n_bytes, batch.nbytes / max(1, batch.num_rows))
-            for start in range(0, batch.num_rows, step):
-                yield _as_table(batch.slice(start, step))
-
-
-def _as_table(batch: Any) -> Any:
-    """Return a record batch as a ``pyarrow.Table``."""
-    import pyarrow as pa
-
-    return pa.Table.from_batches([batch])
+    """Yield tables of about `n_bytes` of a Feather or Arrow file, which is mapped."""
+    with _open_ipc(path) as table:
+        step = rows_in(n_bytes, table.nbytes / max(1, table.num_rows))
+        for start in range(0, table.num_rows, step):
+            yield table.slice(start, step)
 
 
 def _refuse_huge(path: Path, metadata: Any) -> None:
@@ -170,17 +161,9 @@ def _open_parquet(path: Path) -> Iterator[Any]:
         yield file
 
 
-class IpcFile(NamedTuple):
-    """A Feather file, an Arrow file, or an Arrow stream, which can be read once."""
-
-    schema: Any
-    batches: Callable[[], Iterator[Any]]
-    read_all: Callable[[], Any]
-
-
 @contextmanager
-def _open_ipc(path: Path) -> Iterator[IpcFile]:
-    """Open a Feather file, an Arrow file or an Arrow stream, mapped."""
+def _open_ipc(path: Path) -> Iterator[Any]:
+    """Open a Feather file, an Arrow file or an Arrow stream, mapped; yields the whole table."""
     try:
         import pyarrow as pa
         from pyarrow import ipc
@@ -193,13 +176,9 @@ def _open_ipc(path: Path) -> Iterator[IpcFile]:
     with _arrow_errors(path, "Feather or Arrow IPC"), pa.memory_map(str(path)) as raw:
         is_stream = raw.read(4) == _STREAM
         raw.seek(0)
-        if is_stream:
-            with ipc.open_stream(raw) as stream:
-                yield IpcFile(stream.schema, lambda: iter(stream), stream.read_all)
-            return
-        with ipc.open_file(raw) as file:
-            numbers = range(file.num_record_batches)
-            yield IpcFile(file.schema, lambda: map(file.get_batch, numbers), file.read_all)
+        open_ipc = ipc.open_stream if is_stream else ipc.open_file
+        with open_ipc(raw) as file:
+            yield file.read_all()
 
 
 @contextmanager

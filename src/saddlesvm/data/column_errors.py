@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,10 @@ def naming_columns(X: Any) -> Iterator[None]:
 
 def _describe_bad_columns(X: Any) -> Iterator[str]:
     """Yield a message for each column of a table that does not hold numbers."""
-    for name, column in _named_columns(X):
-        values = np.asarray(column)
+    if not hasattr(X, "columns"):
+        return
+    for name in X.columns:
+        values = np.asarray(X[name])
         what = TIMES.get(values.dtype.kind) or _describe_bad_value(values)
         if what:
             yield (
@@ -52,26 +55,16 @@ def _describe_bad_columns(X: Any) -> Iterator[str]:
             )
 
 
-def _named_columns(X: Any) -> Iterable[tuple[Any, Any]]:
-    """Return names and columns of a table of pandas, polars or the like; nothing for arrays."""
-    names = getattr(X, "columns", None)
-    if names is None:
-        return ()
-    if hasattr(X, "items"):
-        return X.items()
-    return ((name, X[name]) for name in names)
-
-
 def _describe_bad_value(values: np.ndarray) -> str | None:
     """Return the first value that is not a number, in words; None if all are numbers."""
     if values.dtype.kind in "biuf":
         return None
     for value in values.ravel().tolist():
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            if isinstance(value, str):
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
                 return f"text, such as {value[:40]!r}"
-            if not is_missing(value):
-                return f"values of type {type(value).__name__}"
+        elif not isinstance(value, Real) and not is_missing(value):
+            return f"values of type {type(value).__name__}"
     return None

@@ -16,9 +16,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
-from saddlesvm.data.model_text import find_numbers, find_whole_numbers, number_lines, read_header
+from saddlesvm.data.model_text import find_numbers, find_whole_numbers, read_header
 from saddlesvm.data.streams import reading
 
 LIBLINEAR_SOLVERS = {
@@ -230,7 +229,7 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
         n_bytes = os.fstat(file.fileno()).st_size
         allowed = (*_NEEDED_LINES, "label", "rho")
-        header, start = read_header(file, where, allowed, "w", "LIBLINEAR")
+        header, _ = read_header(file, where, allowed, "w", "LIBLINEAR")
         missing = [name for name in _NEEDED_LINES if name not in header]
         if missing:
             raise DataError(f"{where}: has no line {missing[0]!r} before its weights")
@@ -239,13 +238,11 @@ def read_liblinear(path: str | os.PathLike[str]) -> LiblinearModel:
                 f"{where}: has solver_type {header['solver_type']!r}; "
                 f"allowed are {', '.join(LIBLINEAR_SOLVERS)}"
             )
-        return _read_model(header, file, start, n_bytes, where)
+        return _read_model(header, file, n_bytes, where)
 
 
-def _read_model(
-    header: dict[str, str], file: IO[str], start: int, n_bytes: int, where: str
-) -> LiblinearModel:
-    """Return the model of a header and of the lines of weights, the first of number `start`."""
+def _read_model(header: dict[str, str], file: IO[str], n_bytes: int, where: str) -> LiblinearModel:
+    """Return the model of a header and of the lines of weights."""
     solver = header["solver_type"]
     (bias,) = find_numbers(header, "bias", 1, where)
     (n_classes,) = find_whole_numbers(header, "nr_class", 1, where)
@@ -273,7 +270,7 @@ def _read_model(
             f"in {n_bytes} bytes"
         )
     has_bias = bias >= 0
-    weights = _read_weights(file, start, n_features + has_bias, n_columns, where)
+    weights = _read_weights(file, n_features + has_bias, n_columns, where)
     if is_joint and n_classes == 2:
         weights = weights[:, :1] - weights[:, 1:]
     coef = np.ascontiguousarray(weights[:n_features].T)
@@ -293,31 +290,15 @@ def _read_model(
     return LiblinearModel(coef, intercept, classes, solver, LIBLINEAR_SOLVERS[solver], bias)
 
 
-def _read_weights(file: IO[str], start: int, n_rows: int, n_columns: int, where: str) -> np.ndarray:
-    """Read the lines of weights, the first of number `start`; empty lines may only end the file."""
-    weights = np.empty((n_rows, n_columns))
-    n_lines = 0
-    n_blank = 0
-    for number, line in number_lines(file, where, start):
-        if not line.strip():
-            n_blank += 1
-            continue
-        n_lines += n_blank + 1
-        n_blank = 0
-        if n_lines > n_rows:
-            continue
-        words = line.split()
-        # A blank line before this one makes its number differ.
-        is_expected = number == start + n_lines - 1 and len(words) == n_columns
-        is_valid = is_expected and all(map(is_number, words))
-        if is_valid:
-            weights[n_lines - 1] = [float(word) for word in words]
-            is_valid = bool(np.isfinite(weights[n_lines - 1]).all())
-        if not is_valid:
-            raise DataError(
-                f"{where}: line {number}: found {line[:60]!r}; "
-                f"{n_columns} finite numbers are needed"
-            )
-    if n_lines != n_rows:
-        raise DataError(f"{where}: has {n_lines} lines of weights; its header says {n_rows}")
+def _read_weights(file: IO[str], n_rows: int, n_columns: int, where: str) -> np.ndarray:
+    """Read the lines of weights."""
+    lines = [line for line in file if not line.isspace()]
+    if len(lines) != n_rows:
+        raise DataError(f"{where}: has {len(lines)} lines of weights; its header says {n_rows}")
+    try:
+        weights = np.loadtxt(lines, dtype=np.float64, comments=None, ndmin=2)
+    except ValueError as error:
+        raise DataError(f"{where}: its weights cannot be read: {error}") from None
+    if weights.shape[1] != n_columns or not np.isfinite(weights).all():
+        raise DataError(f"{where}: its weights must be {n_columns} finite numbers a line")
     return weights

@@ -20,8 +20,7 @@ class ProgressBar:
     """A line: what happens now, the gap and its target, and the time left.
 
     The bar shows how far the relative gap has come on its way from 1 to `tol` on a logarithmic
-    scale, for all problems. In a notebook the gaps of the certificates are drawn as a
-    curve.
+    scale, for all problems.
 
     Parameters
     ----------
@@ -116,7 +115,6 @@ class ProgressBar:
 
     def __call__(self, record: Record, /) -> None:
         self.gap = record.relative_gap
-        self.bar.plot(record.relative_gap)
         decision = record.remark.partition(" | ")[0]
         if decision.startswith("epoch ") and decision != self.said:
             self.said = decision

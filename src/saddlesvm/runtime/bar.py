@@ -14,9 +14,6 @@ from typing import Any
 
 BAR_WIDTH = 16  # characters: the words beside it fit into a line of 80
 REDRAW = 0.2  # seconds between two pictures in a notebook; a guess
-LEAST_POINTS = 2  # points of a curve
-CURVE_WIDTH = 160  # pixels
-CURVE_HEIGHT = 32  # pixels
 
 
 class Bar:
@@ -55,11 +52,6 @@ class Bar:
     def say(self, line: str) -> None:
         """Print a line above the bar; the line stays on the screen."""
         self.drawn.console.print(line, highlight=False)
-
-    def plot(self, value: float) -> None:
-        """Add a point to the curve of a notebook; a terminal has none."""
-        if isinstance(self.drawn, NotebookBar):
-            self.drawn.values.append(value)
 
     def stop(self) -> None:
         """Remove the bar."""
@@ -108,11 +100,6 @@ class NotebookBar:
     """A bar in the output of a cell, with the methods of rich's that :class:`Bar` uses.
 
     It needs no widgets.
-
-    Attributes
-    ----------
-    values : list of float
-        The points of a curve, drawn from left to right on a logarithmic scale.
     """
 
     def __init__(self, display: Any, words: str, total: float) -> None:
@@ -120,34 +107,15 @@ class NotebookBar:
         self.words = words
         self.total = total
         self.completed = 0.0
-        self.values: list[float] = []
         self.drawn_at = -math.inf
         self.console = self
         self.handle = display.display(display.HTML(self.page()), display_id=True)
 
     def page(self) -> str:
-        """Return the bar, the curve and the words as HTML."""
+        """Return the bar and the words as HTML."""
         bar = f'<progress value="{self.completed:.4g}" max="{self.total:.4g}"></progress>'
         style = "font: 0.85em system-ui, sans-serif"
-        return f'<div style="{style}">{bar} {self.curve()} {html.escape(self.words)}</div>'
-
-    def curve(self) -> str:
-        """Return the points as a line; empty if there are fewer than two."""
-        logs = [math.log10(value) for value in self.values if value > 0.0]
-        if len(logs) < LEAST_POINTS:
-            return ""
-        low = min(logs)
-        span = (max(logs) - low) or 1.0
-        step = CURVE_WIDTH / (len(logs) - 1)
-        points = " ".join(
-            f"{k * step:.1f},{CURVE_HEIGHT * (1.0 - (log - low) / span):.1f}"
-            for k, log in enumerate(logs)
-        )
-        return (
-            f'<svg width="{CURVE_WIDTH}" height="{CURVE_HEIGHT}" role="img" '
-            'aria-label="relative gap" style="overflow: visible">'
-            f'<polyline points="{points}" fill="none" stroke="#0072B2" stroke-width="1.5"/></svg>'
-        )
+        return f'<div style="{style}">{bar} {html.escape(self.words)}</div>'
 
     def update(self, task: int, description: str | None, completed: float | None) -> None:
         """Change words and share, and draw them unless the last picture is recent."""
