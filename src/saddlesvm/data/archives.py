@@ -29,7 +29,7 @@ from saddlesvm.data.errors import DataError
 DAMAGE = (
     OSError, ValueError, KeyError, TypeError, IndexError, EOFError, RuntimeError, AttributeError,
     AssertionError, ArithmeticError, SyntaxError, MemoryError, NotImplementedError, struct.error,
-    zlib.error, zipfile.BadZipFile,
+    zlib.error, zipfile.BadZipFile, tokenize.TokenError,
 )  # fmt: skip
 
 # Limits. They are guesses with room to spare: no file that this package writes comes near them.
@@ -75,11 +75,7 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
             f"an array of the .npy version {version[0]}.{version[1]}; "
             "versions 1.0 and 2.0 can be read"
         )
-    try:
-        shape, fortran, dtype = readers[version](file)
-    except tokenize.TokenError as error:
-        # NumPy also tries headers of Python 2, and fails so on a damaged one.
-        raise ValueError(f"an array with a damaged header: {error}") from None
+    shape, fortran, dtype = readers[version](file)
 
     # Values of objects would be unpickled, and unpickling runs code.
     if dtype.hasobject or (dtype.kind not in _PLAIN_KINDS and dtype.names is None):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from saddlesvm.data.archives import (
     DAMAGE,
     Archive,
     open_archive,
-    read_header,
     shorten_text,
 )
 from saddlesvm.data.blocks import Block, ReadOptions, Source, label_parts, rows_in
@@ -35,13 +33,13 @@ _LABELS = ("y", "label", "labels", "target")
 _ENTRY_BYTES = 16  # bytes of a value and its column, and of a value read and cast
 
 
-def read_npz(path: Path, how: ReadOptions) -> Block:
-    """Read a `.npz` archive without unpickling anything.
+def npz_source(path: Path, how: ReadOptions) -> Source:
+    """Return the rows of a `.npz` archive as a source, without unpickling anything.
 
     The rows are either `data`, `indices`, `indptr` and `shape` (CSR, as `scipy.sparse.save_npz`
-    writes it; CSC too), or the first array found of `X`, `x`, `data`, `images`; rows of more than a
-    single dimension are flattened. The labels are the first of `y`, `label`, `labels`, `target`, or
-    the array named by `label`. Other arrays are ignored.
+    writes it; CSC too), or the first array found of `X`, `x`, `data`, `images`. The labels are the
+    first of `y`, `label`, `labels`, `target`, or the array named by `label`. Other arrays are
+    ignored.
 
     Raises
     ------
@@ -57,18 +55,20 @@ def read_npz(path: Path, how: ReadOptions) -> Block:
             f"{path}: label={how.label!r} is a position; "
             "an .npz needs the name of its array of labels"
         )
-    with _open_npz(path) as archive:
-        rows, labels = _choose_arrays(archive.names, path, how.label, how.n_features)
-        X = _read_sparse(archive, path) if rows is None else archive.read(rows)
-        _check_shape(path, str(rows), X.shape)
-        # Flatten images; -1 cannot stand for their size if there are none.
-        if X.ndim > 2:
-            X = X.reshape(len(X), math.prod(X.shape[1:]))
-        return Block(X, None if labels is None else archive.read(labels))
+    try:
+        with reading(path), open_archive(path, expansion=EXPANSION, lenient=True) as archive:
+            rows, labels = _choose_arrays(archive.names, path, how.label, how.n_features)
+            X = _read_sparse(archive, path) if rows is None else archive.read(rows)
+            y = None if labels is None else archive.read(labels)
+    except DataError:
+        raise
+    except DAMAGE as error:
+        raise DataError(f"{path}: is not a readable .npz of plain arrays: {error}") from None
+    return array_source(path, "npz", X, y)
 
 
-def read_npy(path: Path, how: ReadOptions) -> Block:
-    """Map the rows of a `.npy` file, and the labels in another file, which `label` names.
+def npy_source(path: Path, how: ReadOptions) -> Source:
+    """Return the rows of a `.npy` file, mapped, and the labels in another file, as a source.
 
     Raises
     ------
@@ -77,41 +77,46 @@ def read_npy(path: Path, how: ReadOptions) -> Block:
         needed.
     """
     X = _map_npy(path)
-    _check_shape(path, path.name, X.shape)
-    X = X.reshape(len(X), -1) if X.ndim > 2 else X
     if how.label is False or (how.label is None and how.n_features is not None):
-        return Block(X, None)
+        return array_source(path, "npy", X, None)
     if not isinstance(how.label, str):
         raise DataError(
             f"{path}: holds rows without labels; name the .npy file that holds them: label='y.npy'"
         )
-    return Block(X, np.asarray(_map_npy(Path(how.label))))
+    return array_source(path, "npy", X, np.asarray(_map_npy(Path(how.label))))
 
 
-def npy_source(path: Path, how: ReadOptions) -> Source:
-    """Return the rows of a `.npy` file, mapped, as a source; see :func:`read_npy`."""
-    mapped = read_npy(path, how)
-    if mapped.X.dtype.kind not in "biuf":
+def array_source(path: Path, format: str, X: Any, y: np.ndarray | None) -> Source:
+    """Return rows in memory, or mapped, as a source; images are flattened to rows.
+
+    Raises
+    ------
+    DataError
+        The rows are not numbers, or have no columns, or the labels are not one for each row.
+    """
+    if X.ndim < 2:
+        raise DataError(f"{path}: the rows have shape {X.shape}; rows and columns are needed")
+    n = X.shape[0]
+    # -1 cannot stand for the size of images if there are none.
+    if X.ndim > 2:
+        X = X.reshape(n, math.prod(X.shape[1:]))
+    if X.dtype.kind not in "biuf" and kept_type(X.dtype) is None:
+        raise DataError(f"{path}: the features are of type {X.dtype}; they must be real numbers")
+    if y is not None and y.shape not in ((n,), (n, 1)):
         raise DataError(
-            f"{path}: the features are of type {mapped.X.dtype}; they must be real numbers"
+            f"{path}: has {n} rows and labels of shape {y.shape}; one label for each row is needed"
         )
-    # Check the labels before any row is read.
-    n, width = mapped.X.shape
-    if mapped.y is not None and len(mapped.y) != n:
-        raise DataError(
-            f"{path}: has {n} rows and {len(mapped.y)} labels in {how.label}; "
-            "one label for each row is needed"
-        )
+    is_sparse = sp.issparse(X)
     return Source(
         str(path),
-        "npy",
-        sparse=False,
-        width=width,
-        dtype=float_type(mapped.X.dtype),
-        has_labels=mapped.y is not None,
+        format,
+        sparse=is_sparse,
+        width=X.shape[1],
+        dtype=float_type(X.dtype) if is_sparse else stored_type(X.dtype),
+        has_labels=y is not None,
         n_bytes=path.stat().st_size,
-        blocks=lambda n_bytes: label_parts(split_rows(mapped.X, n_bytes), mapped.y, n),
-        whole=lambda _: mapped,
+        blocks=lambda n_bytes: label_parts(split_rows(X, n_bytes), y, n),
+        whole=lambda _: Block(X, y),
     )
 
 
@@ -123,38 +128,13 @@ def _map_npy(path: Path) -> np.ndarray:
                 f"{path}: is a compressed .npy, which cannot be mapped; decompress it first"
             )
         try:
-            with path.open("rb") as file:
-                header = read_header(file)
-                start = file.tell()
-            if start + header.n_bytes > path.stat().st_size:
-                raise ValueError("it ends before its last value")
-            order: Any = "F" if header.fortran else "C"
-            return np.memmap(path, header.dtype, "r", start, header.shape, order)
+            mapped: np.ndarray = np.lib.format.open_memmap(path, mode="r")
         except DAMAGE as error:
             reason = " ".join(str(error).split())
             raise DataError(
                 f"{path}: is not a readable .npy of plain numbers or text: {reason}"
             ) from None
-
-
-@contextmanager
-def _open_npz(path: Path) -> Iterator[Archive]:
-    """Open an archive, and turn what is wrong with it into a `DataError`."""
-    try:
-        with reading(path), open_archive(path, expansion=EXPANSION, lenient=True) as archive:
-            yield archive
-    except DataError:
-        raise
-    except DAMAGE as error:
-        raise DataError(f"{path}: is not a readable .npz of plain arrays: {error}") from None
-
-
-def _check_shape(path: Path, rows: str, shape: tuple[int, ...]) -> None:
-    """Raise a `DataError` for an array that does not have rows and columns."""
-    if len(shape) < 2:
-        raise DataError(
-            f"{path}: the array {rows!r} has shape {shape}; rows and columns are needed"
-        )
+        return mapped
 
 
 def _choose_arrays(
@@ -180,31 +160,6 @@ def _choose_arrays(
             f"needed is {' or '.join(wanted)}"
         )
     return rows, labels
-
-
-def npz_source(path: Path, how: ReadOptions) -> Source:
-    """Return the rows of a `.npz` archive as a source; they are read at once."""
-    rows = read_npz(path, how)
-    X = rows.X
-    if X.dtype.kind not in "biuf" and kept_type(X.dtype) is None:
-        raise DataError(f"{path}: the features are of type {X.dtype}; they must be real numbers")
-    if rows.y is not None and rows.y.shape not in ((X.shape[0],), (X.shape[0], 1)):
-        raise DataError(
-            f"{path}: has {X.shape[0]} rows and labels of shape {rows.y.shape}; "
-            "one label for each row is needed"
-        )
-    is_sparse = sp.issparse(X)
-    return Source(
-        str(path),
-        "npz",
-        sparse=is_sparse,
-        width=X.shape[1],
-        dtype=float_type(X.dtype) if is_sparse else stored_type(X.dtype),
-        has_labels=rows.y is not None,
-        n_bytes=path.stat().st_size,
-        blocks=lambda n_bytes: label_parts(split_rows(X, n_bytes), rows.y, X.shape[0]),
-        whole=lambda _: rows,
-    )
 
 
 def split_rows(X: Any, n_bytes: int) -> Iterator[Any]:

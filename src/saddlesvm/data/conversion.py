@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import scipy.sparse as sp
@@ -154,9 +153,15 @@ def _append_all(
             writer.append(_scale_rows(block.X, scale, writer.dtype), block.y, block.weights)
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
-        n_rows = writer.n_rows - n_before
-        origin = describe_origin(Path(source.name), source.format, n_rows, source.n_bytes)
-        writer.sources.append(origin | {"path": source.name, "zero_based": source.zero_based})
+        writer.sources.append(
+            {
+                "path": source.name,
+                "format": source.format,
+                "rows": writer.n_rows - n_before,
+                "bytes": source.n_bytes,
+                "zero_based": source.zero_based,
+            }
+        )
 
 
 def check_compatible(sources: Sequence[Source]) -> None:
@@ -188,15 +193,3 @@ def _scale_rows(X: Any, scale: float, dtype: Any) -> Any:
     if not sp.issparse(X):
         return widen(X, dtype) * factor
     return sp.csr_matrix((X.data.astype(dtype) * factor, X.indices, X.indptr), shape=X.shape)
-
-
-def describe_origin(path: Path, format: str, n_rows: int, n_bytes: int) -> dict[str, Any]:
-    """Return the entry of a source in the header; `n_bytes` if the source is not a file."""
-    facts = path.stat() if path.is_file() else None
-    return {
-        "path": str(path),
-        "format": format,
-        "rows": n_rows,
-        "bytes": n_bytes if facts is None else facts.st_size,
-        "modified": None if facts is None else facts.st_mtime_ns,
-    }

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.arrays import EXPANSION, split_rows
-from saddlesvm.data.blocks import ReadOptions, Source, label_parts
-from saddlesvm.data.data_table import stored_type
+from saddlesvm.data.arrays import EXPANSION, array_source
+from saddlesvm.data.blocks import ReadOptions, Source
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import open_bytes, reading
 
@@ -47,31 +47,20 @@ def idx_source(path: Path, how: ReadOptions) -> Source:
         raise DataError(
             f"{path}: has one dimension, so that it holds labels; give the file of images"
         )
-    n = len(images)
-    n_bytes = path.stat().st_size
     label_file = None
     if how.label is not False:
         label_file = _find_label_file(path, required=how.n_features is None)
     y = None
+    n_bytes = path.stat().st_size
     if label_file is not None:
         n_bytes += label_file.stat().st_size
         y = _read_idx(label_file)
-        if y.shape != (n,):
+        if y.shape != images.shape[:1]:
             raise DataError(
-                f"{label_file}: has labels of shape {y.shape}; {path.name} has {n} images; "
-                "one label for each image is needed"
+                f"{label_file}: has labels of shape {y.shape}; {path.name} has {len(images)} "
+                "images; one label for each image is needed"
             )
-    X = images.reshape(n, math.prod(images.shape[1:]))
-    return Source(
-        str(path),
-        "idx",
-        sparse=False,
-        width=X.shape[1],
-        dtype=stored_type(X.dtype),
-        has_labels=y is not None,
-        n_bytes=n_bytes,
-        blocks=lambda n_bytes: label_parts(split_rows(X, n_bytes), y, n),
-    )
+    return replace(array_source(path, "idx", images, y), n_bytes=n_bytes)
 
 
 def _read_idx(path: Path) -> np.ndarray[Any, Any]:

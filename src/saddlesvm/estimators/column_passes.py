@@ -11,7 +11,6 @@ import base64
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from saddlesvm.data.conversion import describe_origin
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.frames import TableFile
 from saddlesvm.data.kinds import ChosenKind, as_objects
@@ -296,8 +294,14 @@ def convert_table(
                 encoded = columns.transform(frame)
                 writer.append(encoded.tocsr() if sparse.issparse(encoded) else encoded, y)
             report((1.0 + share) / 2.0)
-        origin = describe_origin(Path(file.name), file.format, writer.n_rows, file.n_bytes)
-        writer.sources.append(origin)
+        writer.sources.append(
+            {
+                "path": file.name,
+                "format": file.format,
+                "rows": writer.n_rows,
+                "bytes": file.n_bytes,
+            }
+        )
         if missing is not None:
             writer.further[NOTE] = missing
         writer.further[COLUMNS] = base64.b64encode(columns_to_bytes(columns)).decode("ascii")
