@@ -46,7 +46,7 @@ def test_damaged_headers_of_npy_are_refused_in_one_line(tmp_path: Path, recwarn:
     whole = (tmp_path / "X.npy").read_bytes()
     fails_on(tmp_path, "o.npy", whole.replace(b", }", b",  "), "not a readable .npy", "header")
     fails_on(tmp_path, "l.npy", whole.replace(f"{X.shape}".encode(), b"(9**99, 3)"[: len(f"{X.shape}")]), "readable")
-    fails_on(tmp_path, "s.npy", whole[:-1], "ends before its last value")
+    fails_on(tmp_path, "s.npy", whole[:-1], "is greater than file size")
     assert not recwarn.list
 
 

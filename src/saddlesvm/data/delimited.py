@@ -322,8 +322,8 @@ def _has_repeated_word(first: list[str], others: list[list[str]]) -> bool:
     return False
 
 
-def read_cells(path: Path, layout: LineLayout) -> Iterator[list[str]]:
-    """Yield the rows of a file as lists of cells, without the line of names.
+def numbered_rows(path: Path, layout: LineLayout) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a file as lists of cells, each with the line, from 1, on which it begins.
 
     Raises
     ------
@@ -332,31 +332,26 @@ def read_cells(path: Path, layout: LineLayout) -> Iterator[list[str]]:
     """
     with open_text(path) as file:
         reader = csv.reader(islice(file, layout.skip, None), delimiter=layout.delimiter)
+        line = layout.skip + 1
         try:
-            yield from filter(None, reader)
+            for cells in reader:
+                if cells:
+                    yield line, cells
+                # A quoted cell may hold line breaks, so that the next row begins further down.
+                line = layout.skip + reader.line_num + 1
         except csv.Error as error:
             raise DataError(f"{path}: line {layout.skip + reader.line_num}: {error}") from None
-
-
-def line_of_row(path: Path, layout: LineLayout, row: int) -> int:
-    """Return the line, from 1, on which a row, from 0, begins."""
-    with open_text(path) as file:
-        reader = csv.reader(islice(file, layout.skip, None), delimiter=layout.delimiter)
-        line = layout.skip + 1
-        for cells in reader:
-            if cells and row == 0:
-                break
-            row -= bool(cells)
-            line = layout.skip + reader.line_num + 1
-    return line
+        except EOFError:
+            raise DataError(
+                f"{path}: is truncated: the compressed data end too early, after line {line - 1}"
+            ) from None
 
 
 def refuse_ragged(path: Path, layout: LineLayout) -> None:
     """Raise a `DataError` for the first line that has more or fewer columns than the others."""
     with reading(path):
-        for row, cells in enumerate(read_cells(path, layout)):
+        for line, cells in numbered_rows(path, layout):
             if len(cells) != layout.n_columns:
-                line = line_of_row(path, layout, row)
                 raise DataError(f"{path}: line {line}: {_say_ragged(cells, layout)}")
 
 
@@ -367,24 +362,10 @@ def _say_ragged(cells: list[str], layout: LineLayout) -> str:
 
 def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype, task: Task | None) -> None:
     """Read line by line, and raise a `DataError` at the first cell that breaks a rule."""
-    with open_text(path) as file:
-        skipped = sum(1 for _ in islice(file, layout.skip))
-        reader = csv.reader(file, delimiter=layout.delimiter)
-        line = skipped + 1
-        try:
-            for row in reader:
-                fault = _fault_of_row(row, layout, dtype, task) if row else None
-                if fault is not None:
-                    raise DataError(f"{path}: line {line}: {fault}")
-                # A quoted cell may hold line breaks, so that the next row begins further down.
-                line = skipped + reader.line_num + 1
-        except csv.Error as error:
-            raise DataError(f"{path}: line {skipped + reader.line_num}: {error}") from None
-        except EOFError:
-            where = f"after line {skipped + reader.line_num}"
-            raise DataError(
-                f"{path}: is truncated: the compressed data end too early, {where}"
-            ) from None
+    for line, row in numbered_rows(path, layout):
+        fault = _fault_of_row(row, layout, dtype, task)
+        if fault is not None:
+            raise DataError(f"{path}: line {line}: {fault}")
 
 
 def _fault_of_row(

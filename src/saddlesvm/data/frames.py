@@ -29,8 +29,7 @@ from saddlesvm.data.data_table import Header, Label, check_classes, is_number, s
 from saddlesvm.data.delimited import (
     LineLayout,
     find_layout,
-    line_of_row,
-    read_cells,
+    numbered_rows,
     refuse_ragged,
 )
 from saddlesvm.data.errors import DataError
@@ -320,7 +319,8 @@ def holds_words(source: str, header: Header, drop: Sequence[str | int], label: L
     try:
         with reading(Path(source)):
             layout = find_layout(Path(source), label, header, None, drop)
-            rows = list(islice(read_cells(Path(source), layout), PROBED_ROWS))
+            probed = islice(numbered_rows(Path(source), layout), PROBED_ROWS)
+            rows = [row for _, row in probed]
     except DataError:
         # The reader of numbers says what is wrong, and where.
         return False
@@ -374,7 +374,7 @@ def _open_csv(path: Path, header: Header, drop: Sequence[str | int], label: Labe
             yield frame[kept], share
 
     def line(row: int) -> str:
-        return f"line {line_of_row(path, layout, row)}"
+        return f"line {next(islice(numbered_rows(path, layout), row, None))[0]}"
 
     return TableFile(str(path), "csv", path.stat().st_size, kept, layout.names is None, parts, line)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import IO, Any
@@ -113,19 +113,15 @@ class LibsvmModel:
                 sigmoids[:, k] = self.sigmoids[:, old_k] * (1.0, sign)
             dual[j - 1, positions[a]] = sign * self.dual_coef[b - (b > a), positions[a]]
             dual[i, positions[b]] = sign * self.dual_coef[a - (a > b), positions[b]]
-        return LibsvmModel(
-            self.svm_type,
-            self.kernel,
-            self.degree,
-            self.gamma,
-            self.coef0,
-            dual[:, vector_order],
-            rho,
-            self.vectors[vector_order],
-            self.rows[vector_order],
-            self.labels[order],
-            self.n_support[order],
-            sigmoids,
+        return replace(
+            self,
+            dual_coef=dual[:, vector_order],
+            rho=rho,
+            vectors=self.vectors[vector_order],
+            rows=self.rows[vector_order],
+            labels=self.labels[order],
+            n_support=self.n_support[order],
+            sigmoids=sigmoids,
         )
 
 

@@ -10,9 +10,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from skl2onnx import to_onnx as skl2onnx_to_onnx
 from sklearn import svm
+from sklearn.base import is_classifier
 from sklearn.calibration import CalibratedClassifierCV, _CalibratedClassifier, _SigmoidCalibration
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -26,10 +26,18 @@ from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.models.onnx_columns import inputs_of, options_of_texts
 from saddlesvm.problem.loss import loss_name
+from saddlesvm.rows.scores import dense_weights
 
 __all__ = ["to_onnx"]
 
 KERNELS = ("linear", "rbf", "poly", "polynomial", "sigmoid")
+MACHINES = (
+    (SVC, svm.SVC),
+    (NuSVC, svm.NuSVC),
+    (SVR, svm.SVR),
+    (NuSVR, svm.NuSVR),
+    (OneClassSVM, svm.OneClassSVM),
+)
 BINARY_CLASSES = np.array([0, 1])  # of a machine for one class, label or pair
 
 
@@ -90,13 +98,9 @@ def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> 
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     made = scikit_learn_of(last, raw_scores)
     wanted = options_of_texts(model) | dict(options.pop("options", None) or {})
-    own: dict[str, Any] = {}
+    own: dict[str, Any] = {"zipmap": False} if is_classifier(made) else {}
     if isinstance(made, svm.SVC | svm.NuSVC):
-        own = {"zipmap": False, "raw_scores": True}
-    elif isinstance(
-        made, LogisticRegression | OneVsRestClassifier | OneVsOneClassifier | CalibratedClassifierCV
-    ):
-        own = {"zipmap": False}
+        own["raw_scores"] = True
     elif isinstance(made, svm.LinearSVC):
         # Without options, skl2onnx gives it one that it does not have.
         own = {"nocl": False}
@@ -121,16 +125,15 @@ def scikit_learn_of(model: Any, raw_scores: bool = False) -> Any:
     if isinstance(model, LinearSVCCV):
         model = model.best_estimator_
     if isinstance(model, LinearSVR):
-        return _linear_regression(model)
+        made = LinearRegression()
+        made.coef_, made.intercept_ = _weights(model)
+        made.n_features_in_ = model.n_features_in_
+        return made
     if isinstance(model, LinearSVC):
         return _linear_classifier(model, raw_scores)
-    for ours, theirs in ((SVC, svm.SVC), (NuSVC, svm.NuSVC), (SVR, svm.SVR), (NuSVR, svm.NuSVR)):
+    for ours, theirs in MACHINES:
         if isinstance(model, ours):
             return _kernel_machine(model, theirs)
-    if isinstance(model, OneClassSVM):
-        made = _kernel_machine(model, svm.OneClassSVM)
-        made.offset_ = -model.intercept_
-        return made
     raise ValueError(
         f"a {type(model).__name__} cannot be exported to ONNX: give a fitted machine of saddlesvm, "
         "or a pipeline that ends with one"
@@ -145,17 +148,8 @@ def _has_columns(model: Any, X: Any) -> bool:
 
 def _weights(model: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights, shape (k, d), and intercepts, shape (k,), of a linear model."""
-    coef = model.coef_.toarray() if sparse.issparse(model.coef_) else np.asarray(model.coef_)
-    coef = np.atleast_2d(coef).astype(np.float64)
+    coef = np.atleast_2d(dense_weights(model.coef_)).astype(np.float64)
     return coef, np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), len(coef))
-
-
-def _linear_regression(model: Any) -> Any:
-    """Return scikit-learn's linear regression with the weights of a model."""
-    made = LinearRegression()
-    made.coef_, made.intercept_ = _weights(model)
-    made.n_features_in_ = model.n_features_in_
-    return made
 
 
 def _linear_classifier(model: Any, raw_scores: bool) -> Any:
@@ -298,18 +292,9 @@ def _kernel_machine(model: Any, kind: Any) -> Any:
     if name == "poly" and not float(kernel.degree).is_integer():
         raise ValueError(f"the degree of the kernel is {kernel.degree:g}; ONNX has whole ones only")
     made = kind(kernel=name, degree=int(kernel.degree), gamma=kernel.gamma, coef0=kernel.coef0)
-    vectors = (
-        model.support_vectors_.toarray()
-        if sparse.issparse(model.support_vectors_)
-        else model.support_vectors_
-    )
-    dual = (
-        model.dual_coef_.toarray()
-        if sparse.issparse(model.dual_coef_)
-        else np.asarray(model.dual_coef_)
-    )
+    dual = dense_weights(model.dual_coef_)
     made.support_ = np.asarray(model.support_, dtype=np.int32)
-    made.support_vectors_ = np.ascontiguousarray(vectors, dtype=np.float64)
+    made.support_vectors_ = np.ascontiguousarray(dense_weights(model.support_vectors_), np.float64)
     made.dual_coef_ = dual
     made.intercept_ = np.asarray(model.intercept_, dtype=np.float64)
     made.n_features_in_ = model.n_features_in_
@@ -322,6 +307,8 @@ def _kernel_machine(model: Any, kind: Any) -> Any:
     made._intercept_ = sign * made.intercept_
     made._gamma = float(kernel.gamma)
     made._sparse = False
+    if kind is svm.OneClassSVM:
+        made.offset_ = -model.intercept_
     made._probA = np.empty(0)
     made._probB = np.empty(0)
     counts = [len(made.support_), 0] if classes is None else model.n_support_
