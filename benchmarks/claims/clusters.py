@@ -26,17 +26,17 @@ from distributed import Client, LocalCluster
 from scipy import sparse
 
 from saddlesvm import dask as on_cluster
+from saddlesvm.cluster.choice import choose_method
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.methods import chosen
-from saddlesvm.cluster.part import make_part
-from saddlesvm.cluster.rounds import Training
+from saddlesvm.cluster.method import ClusterPlan
+from saddlesvm.cluster.partition import make_partition
 from saddlesvm.data import read
 from saddlesvm.estimators.on_cluster import MEMORY
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.rows.memory_plan import memory_bytes
 
-NAMES = {"NewtonRounds": "newton", "ActiveSetRounds": "active set", "OneWorker": "gather", "Rounds": "rounds"}
+NAMES = {"PassRounds": "passes", "OneWorker": "gather", "DualRounds": "rounds"}
 
 
 def rows_of(name: str, folder: Path | None) -> tuple[Any, np.ndarray]:
@@ -68,15 +68,15 @@ def in_process(X: Any, y: np.ndarray, loss: str, C: float, options: argparse.Nam
     classes = np.unique(y)
     cuts = np.array_split(np.arange(len(y)), options.parts)
     spans = [slice(int(rows[0]), int(rows[-1]) + 1) for rows in cuts]
-    parts = [make_part(X[i], y[i], None, classes, 1.0, "regularized", place=k) for k, i in enumerate(spans)]
+    parts = [make_partition(X[i], y[i], None, classes, 1.0, "regularized", number=k) for k, i in enumerate(spans)]
     problems = 1 if classes.size == 2 else classes.size
     made = make_loss(loss, task="classification")
-    plan = Training(made, C, len(y), problems, X.shape[1], options.tol, max_time=options.seconds)
+    plan = ClusterPlan(made, C, len(y), problems, X.shape[1], options.tol, max_time=options.seconds)
     memory = MEMORY if options.memory is None else memory_bytes(options.memory)
-    method: Any = chosen(options.solver, plan, sum(part.nbytes for part in parts), memory, len(parts))
+    method: Any = choose_method(options.solver, plan, sum(part.nbytes for part in parts), memory, len(parts))
     began = time.perf_counter()
     worked = time.process_time()
-    solution = method(plan, Engine(parts, problems)).run()
+    solution = method(plan, Engine(parts)).run()
     told = {"seconds": time.perf_counter() - began, "processor": time.process_time() - worked}
     name = NAMES[getattr(method, "func", method).__name__]
     return {"method": name, "outcome": str(solution.outcome)} | told | of_trace(solution.trace, solution.certificates)

@@ -22,9 +22,10 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.over_passes import ActiveSetRounds, NewtonRounds, is_suited
-from saddlesvm.cluster.part import make_part
-from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.method import ClusterPlan
+from saddlesvm.cluster.over_passes import PassRounds, has_small_matrices
+from saddlesvm.cluster.partition import make_partition
+from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.data import atomic_write, read
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
 
@@ -37,10 +38,10 @@ BRANCHES = 8  # reports that one task adds up
 
 def methods_for(d: int, options: argparse.Namespace) -> dict[str, tuple[Loss, Any]]:
     """Methods by name: the loss that they are shown with, and what makes their rounds."""
-    found: dict[str, tuple[Loss, Any]] = {"the dual in parts": (SquaredHinge(), Rounds)}
-    if is_suited(SquaredHinge(), d, 1):
-        found["Newton's method"] = SquaredHinge(), NewtonRounds
-        found["the hinge by its active set"] = Hinge(), ActiveSetRounds
+    found: dict[str, tuple[Loss, Any]] = {"the dual in parts": (SquaredHinge(), DualRounds)}
+    if has_small_matrices(SquaredHinge(), d, 1):
+        found["Newton's method"] = SquaredHinge(), PassRounds
+        found["the hinge by its active set"] = Hinge(), PassRounds
     return {name: one for name, one in found.items() if not options.methods or name in options.methods}
 
 
@@ -51,12 +52,14 @@ def simulate(X: Any, y: np.ndarray, C: float, K: int, method: tuple[Loss, Any], 
     classes = np.unique(y)
     loss, make = method
     spans = np.array_split(order, K)
-    parts = [make_part(X[rows], y[rows], None, classes, 0.0, "none", place=place) for place, rows in enumerate(spans)]
-    tol = options.tol if make is Rounds else options.newton_tol
-    plan = Training(loss, C, n, 1, d, tol, options.passes, options.rounds, options.seconds, scale=0.0)
-    more = {"most": int(options.room * n)} if make is ActiveSetRounds else {}
+    parts = [
+        make_partition(X[rows], y[rows], None, classes, 0.0, "none", number=place) for place, rows in enumerate(spans)
+    ]
+    tol = options.tol if make is DualRounds else options.newton_tol
+    plan = ClusterPlan(loss, C, n, 1, d, tol, options.rounds, options.seconds, scale=0.0)
+    more = {"most": int(options.room * n)} if make is PassRounds else {}
     began = time.perf_counter()
-    solution = make(plan, Engine(parts, 1), **more).run()
+    solution = make(plan, Engine(parts), **more).run()
     last = solution.trace[-1]
     work = float(np.median([row["seconds_work"] for row in solution.trace]))
     waves = max(1, int(np.ceil(np.log(K) / np.log(BRANCHES)))) + 1 if K > 1 else 0
@@ -67,7 +70,7 @@ def simulate(X: Any, y: np.ndarray, C: float, K: int, method: tuple[Loss, Any], 
         "outcome": str(solution.outcome),
         "rounds": solution.rounds,
         "relative_gap": last["relative_gap"],
-        "sigma": last["sigma"],
+        "sigma": last.get("sigma", np.nan),
         "bytes_a_round": float(np.mean([row["bytes_up"] + row["bytes_down"] for row in solution.trace])),
         "seconds_work_a_round": work,
         "seconds_network_a_round": transport,
@@ -116,7 +119,6 @@ def main() -> None:
     parser.add_argument("--picture")
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--newton-tol", type=float, default=1e-6, help="the gap for Newton's method")
-    parser.add_argument("--passes", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=20.0, help="limit of one simulation")
     parser.add_argument("--room", type=float, default=0.1, help="share of rows that the active set may bring together")
@@ -133,7 +135,7 @@ def main() -> None:
         for share in SHARES:
             for K in (K for K in PARTITIONS if options.most >= K):
                 for called, method in methods_for(X.shape[1], options).items():
-                    row = {"data": name if method[1] is Rounds else f"{name}, {called}"}
+                    row = {"data": name if method[1] is DualRounds else f"{name}, {called}"}
                     row |= simulate(X, y, 1.0 / share, K, method, options)
                     table.append(row)
                     print(" ".join(f"{one:.3g}" if isinstance(one, float) else str(one) for one in row.values()))

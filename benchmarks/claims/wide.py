@@ -18,9 +18,10 @@ from scipy import sparse
 
 from saddlesvm.cluster import over_passes
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.over_passes import NewtonRounds
-from saddlesvm.cluster.part import make_part
-from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.method import ClusterPlan
+from saddlesvm.cluster.over_passes import PassRounds
+from saddlesvm.cluster.partition import make_partition
+from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.data import read
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
@@ -67,9 +68,9 @@ def sweeps(X: Any, y: np.ndarray, loss: Any, C: float, solver: Any, options: arg
 def rounds(X: Any, y: np.ndarray, loss: Any, C: float, K: int, make: Any, options: argparse.Namespace) -> str:
     """Rounds over so many partitions."""
     spans = np.array_split(np.arange(y.size), K)
-    parts = [make_part(X[one], y[one], None, np.unique(y), 0.0, "none", place=k) for k, one in enumerate(spans)]
-    plan = Training(loss, C, y.size, 1, X.shape[1], options.tol, 3.0, options.most, options.seconds, scale=0.0)
-    found = make(plan, Engine(parts, 1)).run()
+    parts = [make_partition(X[one], y[one], None, np.unique(y), 0.0, "none", number=k) for k, one in enumerate(spans)]
+    plan = ClusterPlan(loss, C, y.size, 1, X.shape[1], options.tol, options.most, options.seconds, scale=0.0)
+    found = make(plan, Engine(parts)).run()
     megabytes = np.mean([row["bytes_up"] + row["bytes_down"] for row in found.trace]) / K / 1e6
     return f"{said(found.rounds, found.certificates[0].relative_gap, options)}, {megabytes:.2f} MB a partition"
 
@@ -102,7 +103,7 @@ def main() -> None:
                 told = [f"{key} {sweeps(X, y, loss, C, one, options)}" for key, one in solvers.items()]
                 print(f"{case}: sweeps: {'; '.join(told)}", flush=True)
                 for K in (4, 16, 64):
-                    both = [rounds(X, y, loss, C, K, make, options) for make in (Rounds, NewtonRounds)]
+                    both = [rounds(X, y, loss, C, K, make, options) for make in (DualRounds, PassRounds)]
                     print(f"{case}, {K} partitions: the dual in parts {both[0]}; newton {both[1]}", flush=True)
 
 

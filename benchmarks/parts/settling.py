@@ -18,9 +18,9 @@ import numpy as np
 
 from benchmarks.common import embedding_like
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.over_passes import ActiveSetRounds, rows_sent
-from saddlesvm.cluster.part import Part, make_part
-from saddlesvm.cluster.rounds import Training
+from saddlesvm.cluster.method import ClusterPlan
+from saddlesvm.cluster.over_passes import PassRounds, count_sent
+from saddlesvm.cluster.partition import Partition, make_partition
 from saddlesvm.problem.losses import Hinge
 
 CHUNK = 250_000  # rows made at once
@@ -37,7 +37,7 @@ class Timed(Engine):
         began = time.process_time()
         found = super().persist(*given)
         self.passing = time.process_time() - began
-        self.taken = rows_sent(found.found)
+        self.taken = count_sent(found.found)
         return found
 
     def map_each(self, *given: Any) -> Any:
@@ -48,7 +48,7 @@ class Timed(Engine):
         return found
 
 
-def partitions(rows: int, features: int, count: int) -> list[Part]:
+def partitions(rows: int, features: int, count: int) -> list[Partition]:
     """Partitions of rows of one rule, float32."""
     rule = np.random.default_rng(0).normal(size=features)
     parts = []
@@ -63,7 +63,7 @@ def partitions(rows: int, features: int, count: int) -> list[Part]:
             noise = 0.3 * np.random.default_rng([place, number, 1]).normal(size=size)
             y[span] = np.where(X[span] @ rule + noise > 0, 1.0, -1.0)
             done += size
-        parts.append(make_part(X, y, None, np.array([-1.0, 1.0]), 0.0, "none", place=place))
+        parts.append(make_partition(X, y, None, np.array([-1.0, 1.0]), 0.0, "none", number=place))
     return parts
 
 
@@ -93,10 +93,10 @@ def main() -> None:
     options = parser.parse_args()
     parts = partitions(options.rows, options.features, options.partitions)
     n = sum(part.size for part in parts)
-    plan = Training(Hinge(), options.C, n, 1, options.features, options.tol, max_time=options.seconds, scale=0.0)
+    plan = ClusterPlan(Hinge(), options.C, n, 1, options.features, options.tol, max_time=options.seconds, scale=0.0)
     for taken in options.taken:
         engine = Timed(parts, 1)
-        solution = ActiveSetRounds(plan, engine, shown(engine), most=taken).run()
+        solution = PassRounds(plan, engine, shown(engine), most=taken).run()
         print(f"{n:,} x {options.features}, room for {taken:,}, C = {options.C:g}: ", end="")
         print(f"{solution.outcome}, {solution.rounds} rounds")
 

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm.cluster.choice import choose_method
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.methods import chosen
+from saddlesvm.cluster.method import ClusterPlan, Solution
 from saddlesvm.cluster.one_worker import OneWorker
 from saddlesvm.cluster.over_passes import (
-    ActiveSetRounds,
-    Asked,
-    NewtonRounds,
-    answers_of,
-    room_for,
-    rows_sent,
-    together,
+    PassOrder,
+    PassRounds,
+    add_answers,
+    count_sent,
+    look_at_rows,
+    room_for_rows,
 )
-from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Rounds, Solution, Training
+from saddlesvm.cluster.partition import Partition
+from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
@@ -40,11 +40,11 @@ N, D = 400, 5
 KINKED = [loss for loss in ALL_LOSSES if not is_smooth(loss)]
 
 
-def narrowed(parts: list[Part], loss: Loss, C: float, room: float, **options: Any) -> Solution:
+def narrowed(parts: list[Partition], loss: Loss, C: float, room: float, **options: Any) -> Solution:
     n = sum(part.size for part in parts)
     given = {"tol": 1e-6, "max_rounds": 60, "free": parts[0].intercept == "free"}
-    plan = Training(loss, C, n, options.pop("problems", 1), D, **(given | options))
-    return ActiveSetRounds(plan, Engine(parts, plan.problems), most=int(room * n)).run()
+    plan = ClusterPlan(loss, C, n, options.pop("problems", 1), D, **(given | options))
+    return PassRounds(plan, Engine(parts), most=int(room * n)).run()
 
 
 def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> FitResult:
@@ -82,11 +82,11 @@ def test_any_C_takes_a_few_rounds_with_a_proof(C: float) -> None:
 def test_what_is_found_together_is_what_one_finds_and_is_left_as_it_is() -> None:
     X = matrix(N, D)
     y, w = labels(X, Hinge()), np.random.default_rng(1).normal(size=D + 1)
-    asked = Asked([0], [Question(w, np.empty(0), 0.3, N, 0.0)], Hinge(), 1.0, N)
-    apart = [answers_of(part, asked) for part in cut(X, y, [30, 200], SIGNS)]
-    [whole] = [answers_of(part, asked) for part in cut(X, y, [], SIGNS)]
+    asked = PassOrder([0], [Question(w, np.empty(0), 0.3, N, 0.0)], Hinge(), 1.0, N)
+    apart = [look_at_rows(part, asked) for part in cut(X, y, [30, 200], SIGNS)]
+    [whole] = [look_at_rows(part, asked) for part in cut(X, y, [], SIGNS)]
     before = [one.found.each[0].pull.copy() for one in apart]
-    both = together([together(apart[:2]), apart[2]])
+    both = add_answers([add_answers(apart[:2]), apart[2]])
     for mine, theirs in zip(both.found.each[0].values, whole.found.each[0].values, strict=True):
         if not isinstance(mine, list) and mine.size != whole.found.each[0].counts.size:  # counted in a strip of eight
             assert np.allclose(mine, theirs)
@@ -97,9 +97,9 @@ def test_what_is_found_together_is_what_one_finds_and_is_left_as_it_is() -> None
 def test_small_partitions_draw_rows_of_their_own() -> None:
     X = matrix(N, D)
     y = labels(X, Hinge())
-    asked = Asked([0], [Question(np.zeros(D + 1), np.empty(0), 0.0, 0, 0.2)], Hinge(), 1.0, N)
+    asked = PassOrder([0], [Question(np.zeros(D + 1), np.empty(0), 0.0, 0, 0.2)], Hinge(), 1.0, N)
     parts = cut(X, y, list(range(20, N, 20)), SIGNS)
-    drawn = [rows_sent(answers_of(part, asked).found) for part in parts]
+    drawn = [count_sent(look_at_rows(part, asked).found) for part in parts]
     assert len(set(drawn)) > 1
     assert 0.5 * 0.2 * N <= sum(drawn) <= 2.0 * 0.2 * N
 
@@ -113,20 +113,20 @@ def test_rows_of_one_margin_are_given_up() -> None:
 
 def test_the_method_is_chosen_by_what_would_travel() -> None:
     def method(loss: Loss, n: int, d: int, n_bytes: float, solver: str = "auto", **options: Any) -> Any:
-        made = chosen(solver, Training(loss, 1.0, n, 1, d, **options), int(n_bytes), 2**28)
+        made = choose_method(solver, ClusterPlan(loss, 1.0, n, 1, d, **options), int(n_bytes), 2**28)
         return getattr(made, "func", made)
 
-    assert method(Logistic(), 10**9, 100, 8e11) is NewtonRounds
+    assert method(Logistic(), 10**9, 100, 8e11) is PassRounds
     assert method(Logistic(), 10**5, 50_000, 1e8) is OneWorker
-    assert method(Logistic(), 60_000, 100, 5e7) is NewtonRounds
+    assert method(Logistic(), 60_000, 100, 5e7) is PassRounds
     assert method(Logistic(), 60_000, 1000, 2e6) is OneWorker  # fewer bytes than the matrices
-    assert method(Logistic(), 10**9, 50_000, 1e12) is NewtonRounds
+    assert method(Logistic(), 10**9, 50_000, 1e12) is PassRounds
     assert method(Hinge(), 10**5, 100, 8e7) is OneWorker
-    assert method(Hinge(), 10**7, 100, 8e9) is ActiveSetRounds
-    assert method(Hinge(), 10**9, 100, 8e11) is Rounds
+    assert method(Hinge(), 10**7, 100, 8e9) is PassRounds
+    assert method(Hinge(), 10**9, 100, 8e11) is DualRounds
     with pytest.raises(ValueError, match="memory allows 256 MiB"):
         method(Hinge(), 10**9, 100, 8e11, "gather")
-    assert method(Hinge(), 10**7, 100, 8e9, free=True) is ActiveSetRounds
+    assert method(Hinge(), 10**7, 100, 8e9, free=True) is PassRounds
     with pytest.raises(ValueError, match="all rows fit on a worker"):
         method(Hinge(), 10**9, 100, 8e11, free=True)
-    assert room_for(1000, 1000 * 952, 2, 2e6) == 1000
+    assert room_for_rows(1000, 1000 * 952, 2, 2e6) == 1000

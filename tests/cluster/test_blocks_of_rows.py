@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from saddlesvm.cluster.part import as_matrix
+from saddlesvm.cluster.partition import as_matrix
 from saddlesvm.cluster.sources import part_tasks
 from saddlesvm.data import Store
 

@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.mixing import DEALT, alike, census, dealt, joined, mixed
-from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.method import ClusterPlan
+from saddlesvm.cluster.partition import join_partitions
+from saddlesvm.cluster.rounds import (
+    MOST_HANDS,
+    DualRounds,
+    deal_rows,
+    mix_partitions,
+    needs_mixing,
+    take_census,
+)
 from saddlesvm.problem.losses import Hinge
 from support import csr
 from support.partitions import SIGNS, cut
@@ -33,15 +41,15 @@ def test_every_hand_is_taken_once_from_different_partitions(count: int) -> None:
     taken = []
 
     def submit(function: Any, *arguments: Any) -> Any:
-        if function is dealt:
+        if function is deal_rows:
             return [(arguments[0], i) for i in range(arguments[1])]
         if isinstance(function, operator.itemgetter):
             return function(arguments[0])
         taken.append(arguments)
         return arguments
 
-    assert len(mixed(range(count), 0, submit)) == count
-    assert len({hand for row in taken for hand in row}) == count * min(count, DEALT)
+    assert len(mix_partitions(range(count), 0, submit)) == count
+    assert len({hand for row in taken for hand in row}) == count * min(count, MOST_HANDS)
     assert all(len({partition for partition, _ in row}) == len(row) for row in taken)
 
 
@@ -51,7 +59,7 @@ def test_no_row_is_lost(edges: list[int], sparse: bool) -> None:
     X, y = sorted_rows(400)
     X[:, 3] = weights = np.arange(1.0, 401.0)
     before = cut(csr(X) if sparse else X, y, edges, SIGNS, weights)
-    after = mixed(before, 7, at_once)
+    after = mix_partitions(before, 7, at_once)
     sizes = [part.size for part in after]
     assert sum(sizes) == 400 and max(sizes) - min(sizes) <= len(sizes) ** 2
     found = np.concatenate([part.weights for part in after])
@@ -64,19 +72,19 @@ def test_the_census_tells_sorted_rows_from_mixed_ones() -> None:
     X, y = sorted_rows(400)
     for labels, classes, kinds in ((y, SIGNS, 2), (np.sort(X[:, 1]), None, 0)):
         before = cut(X, labels, [100, 100, 300], classes)
-        assert alike(np.array([census(part) for part in before]), kinds)
-        after = mixed(before, 0, at_once)
-        assert not alike(np.array([census(part) for part in after]), kinds)
-    assert not alike(np.array([census(part) for part in cut(X, y, [0], SIGNS)]), 2)
-    assert joined(*dealt(before[1], 3, 0)).size == 0
+        assert needs_mixing(np.array([take_census(part) for part in before]), kinds)
+        after = mix_partitions(before, 0, at_once)
+        assert not needs_mixing(np.array([take_census(part) for part in after]), kinds)
+    assert not needs_mixing(np.array([take_census(part) for part in cut(X, y, [0], SIGNS)]), 2)
+    assert join_partitions(deal_rows(before[1], 3, 0)).size == 0
 
 
 def test_rounds_over_mixed_partitions_come_much_further() -> None:
     X, y = sorted_rows(8000)
     before = cut(X, y, [2000, 4000, 6000], SIGNS)
-    plan = Training(Hinge(), 1.0, 8000, 1, 4, tol=1e-3, passes=3.0, max_rounds=40)
+    plan = ClusterPlan(Hinge(), 1.0, 8000, 1, 4, tol=1e-3, max_rounds=40)
     gaps = [
-        Rounds(plan, Engine(parts, 1)).run().certificates[0].relative_gap
-        for parts in (before, mixed(before, 0, at_once))
+        DualRounds(plan, Engine(parts)).run().certificates[0].relative_gap
+        for parts in (before, mix_partitions(before, 0, at_once))
     ]
     assert gaps[0] > 0.5 and gaps[1] < 0.05

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.over_passes import Asked, NewtonRounds, answers_of, is_suited, together
-from saddlesvm.cluster.part import Part
-from saddlesvm.cluster.rounds import Solution, Training
+from saddlesvm.cluster.method import ClusterPlan, Solution
+from saddlesvm.cluster.over_passes import PassOrder, PassRounds, add_answers, has_small_matrices, look_at_rows
+from saddlesvm.cluster.partition import Partition
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
@@ -24,9 +24,9 @@ from support.partitions import SIGNS, cut
 N, D = 240, 6
 
 
-def solved(parts: list[Part], loss: Loss, C: float, **options: Any) -> Solution:
-    plan = Training(loss, C, N, 1, D, **({"tol": 1e-7, "max_rounds": 25} | options))
-    return NewtonRounds(plan, Engine(parts, 1)).run()
+def solved(parts: list[Partition], loss: Loss, C: float, **options: Any) -> Solution:
+    plan = ClusterPlan(loss, C, N, 1, D, **({"tol": 1e-7, "max_rounds": 25} | options))
+    return PassRounds(plan, Engine(parts)).run()
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
@@ -41,8 +41,8 @@ def test_a_few_rounds_at_any_C(C: float) -> None:
 def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
-    asked = Asked([0], [Look(np.zeros(D + 1), telling=1.0)], loss, 1.0, N)
-    small, large = (answers_of(one, asked) for one in cut(X, y, [20], SIGNS))
+    asked = PassOrder([0], [Look(np.zeros(D + 1), telling=1.0)], loss, 1.0, N)
+    small, large = (look_at_rows(one, asked) for one in cut(X, y, [20], SIGNS))
     assert small.sent == large.sent >= 8 * (D + 1) ** 2
     solution = solved(cut(X, y, [20], SIGNS), loss, 1.0)
     assert solution.trace[-1]["bytes_down"] in (2 * 8 * (D + 1), 2 * 2 * 8 * (D + 1))
@@ -52,23 +52,20 @@ def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
 def test_adding_answers_leaves_them_as_they_are() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
-    asked = Asked([0], [Look(np.ones(D + 1), np.zeros(D + 1), telling=1.0, kind=np.float64)], loss, 1.0, N)
-    answers = [answers_of(one, asked) for one in cut(X, y, [20, 90], SIGNS)]
+    asked = PassOrder([0], [Look(np.ones(D + 1), np.zeros(D + 1), telling=1.0, kind=np.float64)], loss, 1.0, N)
+    answers = [look_at_rows(one, asked) for one in cut(X, y, [20, 90], SIGNS)]
     before = [one.found.each[0].matrix.copy() for one in answers]
-    both = together([together(answers[:2]), answers[2]])
-    [whole] = [answers_of(one, asked) for one in cut(X, y, [], SIGNS)]
+    both = add_answers([add_answers(answers[:2]), answers[2]])
+    [whole] = [look_at_rows(one, asked) for one in cut(X, y, [], SIGNS)]
     assert np.allclose(both.found.each[0].matrix, whole.found.each[0].matrix)
     assert np.allclose(both.found.sizes, whole.found.sizes)
     assert all(np.array_equal(one, other.found.each[0].matrix) for one, other in zip(before, answers, strict=True))
 
 
 def test_what_the_method_is_for() -> None:
-    X = matrix(N, D)
-    with pytest.raises(ValueError, match="smooth losses only, not hinge"):
-        solved(cut(X, labels(X, Hinge()), [20], SIGNS), Hinge(), 1.0)
-    assert is_suited(Logistic(), 2_000, 1)
-    assert not is_suited(Logistic(), 47_000, 1)
-    assert not is_suited(Hinge(), 10, 1)
+    assert has_small_matrices(Logistic(), 2_000, 1)
+    assert not has_small_matrices(Logistic(), 47_000, 1)
+    assert not has_small_matrices(Hinge(), 10, 1)
 
 
 def test_a_limit_on_rounds_keeps_the_best_model() -> None:

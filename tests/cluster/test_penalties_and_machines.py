@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm.cluster.choice import choose_method
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.methods import chosen
+from saddlesvm.cluster.method import ClusterPlan
 from saddlesvm.cluster.one_worker import OneWorker
-from saddlesvm.cluster.part import count_right, rows_of_problems, with_factors
-from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.partition import count_right, count_rows, set_factors
+from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.multiclass.splits import JOINT, JointSubProblem, solver_for
@@ -41,8 +42,8 @@ def test_the_elastic_net_in_rounds_has_the_model_of_memory(loss: Loss) -> None:
     y, weights = labels(X, loss), np.random.default_rng(0).integers(0, 3, N).astype(float)
     parts = cut(X, y, CUTS, classes_of(loss), weights)
     C, share = 0.02 / NET.share, NET.share
-    plan = Training(loss, C, N, 1, D, tol=1e-5, passes=3.0, penalty=NET.penalty, share=share, max_rounds=400)
-    run = Rounds(plan, Engine(parts, 1))
+    plan = ClusterPlan(loss, C, N, 1, D, tol=1e-5, penalty=NET.penalty, share=share, max_rounds=400)
+    run = DualRounds(plan, Engine(parts))
     solution = run.run()
     assert solution.outcome is Outcome.CERTIFIED
     duals = [row["dual"] for row in solution.trace]
@@ -59,8 +60,8 @@ def test_the_elastic_net_in_rounds_has_the_model_of_memory(loss: Loss) -> None:
 def test_weights_are_zero_that_the_elastic_net_sets_to_zero() -> None:
     X = np.column_stack([matrix(N, 3), 1e-3 * matrix(N, 3, 1)])
     y = labels(X[:, :3], Hinge())
-    plan = Training(Hinge(), 0.02, N, 1, D, tol=1e-3, penalty=NET.penalty)
-    solution = Rounds(plan, Engine(cut(X, y, CUTS, SIGNS), 1)).run()
+    plan = ClusterPlan(Hinge(), 0.02, N, 1, D, tol=1e-3, penalty=NET.penalty)
+    solution = DualRounds(plan, Engine(cut(X, y, CUTS, SIGNS))).run()
     assert not solution.W[0, 3:-1].any() and solution.W[0, :3].any()
 
 
@@ -68,8 +69,8 @@ def test_weights_are_zero_that_the_elastic_net_sets_to_zero() -> None:
 def test_every_penalty_on_one_worker(penalty: Penalty) -> None:
     X = matrix(N, D)
     y = labels(X, Hinge())
-    plan = Training(SquaredHinge(), 0.5, N, 1, D, tol=1e-6, penalty=penalty, uses_lambda=True)
-    solution = OneWorker(plan, Engine(cut(X, y, CUTS, SIGNS), 1)).run()
+    plan = ClusterPlan(SquaredHinge(), 0.5, N, 1, D, tol=1e-6, penalty=penalty, uses_lambda=True)
+    solution = OneWorker(plan, Engine(cut(X, y, CUTS, SIGNS))).run()
     assert solution.outcome is Outcome.CERTIFIED
     options: dict[str, Any] = {"lam": 2.0 / N, "intercept": "regularized", "penalty": penalty}
     problem = make_problem(as_rows(X, 1.0), y, SquaredHinge(), **options)
@@ -86,11 +87,11 @@ def test_joint_machines_on_one_worker_with_folds(machine: str, classes: int) -> 
     weights = np.random.default_rng(0).integers(1, 3, N).astype(float)
     parts = cut(X, y, CUTS, np.arange(classes), weights, multi_class=machine, folds=2)
     split, joint = parts[0].split, JOINT[machine].joint
-    loss, vectors = JOINT[machine].loss, split.vectors
-    assert (split.problems, vectors) == (3, 1 if classes == 2 else 3)
+    loss, vectors = JOINT[machine].loss, split.n_vectors
+    assert (split.n_problems, vectors) == (3, 1 if classes == 2 else 3)
     given: dict[str, Any] = {"joint": joint, "vectors": vectors}
-    plan = Training(loss, 0.5, N, split.problems, D, tol=1e-6, **given)
-    solution = chosen("auto", plan, 8 * N * D, 2**24)(plan, Engine(parts, split.problems)).run()
+    plan = ClusterPlan(loss, 0.5, N, split.n_problems, D, tol=1e-6, **given)
+    solution = choose_method("auto", plan, 8 * N * D, 2**24)(plan, Engine(parts)).run()
     assert solution.outcome is Outcome.CERTIFIED and solution.W.shape == (3 * vectors, D + 1)
     fold = np.concatenate([part.fold for part in parts])
     for k in range(3):
@@ -103,7 +104,7 @@ def test_joint_machines_on_one_worker_with_folds(machine: str, classes: int) -> 
         apart = np.linalg.norm(solution.W[k * vectors : (k + 1) * vectors] - told)
         # the difference of two vectors is sqrt(2) times as far as both together
         assert apart <= np.sqrt(2.0) * distance_bound(solution.certificates[k].gap, best.certificate.gap)
-    right, rows = Engine(parts, split.problems).total(count_right, sum, solution.W)
+    right, rows = Engine(parts).persist(count_right, sum, solution.W)
     assert rows.sum() == N and (right > 0.5 * rows).all()
 
 
@@ -113,14 +114,16 @@ def test_one_lambda_for_problems_over_fewer_rows(solver: str) -> None:
     lam, tol = 0.05, 1e-5
     parts = cut(X, y, CUTS, np.arange(K), multi_class="ovo", folds=2)
     split = parts[0].split
-    counts = np.sum([rows_of_problems(part) for part in parts], axis=0)
-    parts = [with_factors(part, N / counts) for part in parts]
-    plan = Training(SquaredHinge(), 1.0 / (lam * N), N, split.problems, D, tol=tol, uses_lambda=True, max_rounds=300)
-    solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, Engine(parts, split.problems)).run()
+    counts = np.sum([count_rows(part) for part in parts], axis=0)
+    parts = [set_factors(part, N / counts) for part in parts]
+    plan = ClusterPlan(
+        SquaredHinge(), 1.0 / (lam * N), N, split.n_problems, D, tol=tol, uses_lambda=True, max_rounds=300
+    )
+    solution = choose_method(solver, plan, 8 * N * D, 2**24)(plan, Engine(parts)).run()
     assert solution.outcome is Outcome.CERTIFIED
     fold = np.concatenate([part.fold for part in parts])
-    for k in range(split.problems):
-        sub = split.over(y, fold)[k]
+    for k in range(split.n_problems):
+        sub = split.sub_problems(y, fold)[k]
         own = sub.members
         assert own is not None and own.size == counts[k]
         problem = make_problem(as_rows(X[own], 1.0), sub.y[own], SquaredHinge(), lam=lam, intercept="regularized")
@@ -133,9 +136,9 @@ def test_one_lambda_for_problems_over_fewer_rows(solver: str) -> None:
 def test_what_only_goes_with_all_rows_together_is_said() -> None:
     def refused(solver: str, memory: int = 2**28, penalty: Penalty | None = None, machine: str = "") -> str:
         joint = JOINT[machine].joint if machine else None
-        plan = Training(Hinge(), 1.0, 10**7, 1, 100, penalty=penalty or L2(), joint=joint)
+        plan = ClusterPlan(Hinge(), 1.0, 10**7, 1, 100, penalty=penalty or L2(), joint=joint)
         with pytest.raises(ValueError) as error:
-            chosen(solver, plan, 8 * 10**9, memory)
+            choose_method(solver, plan, 8 * 10**9, memory)
         return str(error.value)
 
     for solver in ("auto", "gather"):
@@ -145,7 +148,9 @@ def test_what_only_goes_with_all_rows_together_is_said() -> None:
     assert "'elasticnet'" in refused("newton", 2**40, L1())
     assert "penalty='l2' only" in refused("newton", penalty=NET.penalty)
     with pytest.raises(ValueError, match="intercept='free' works on a cluster where all rows fit"):
-        chosen("auto", Training(Hinge(), 1.0, 10**7, 1, 100, penalty=NET.penalty, free=True), 8 * 10**9, 2**28)
-    plan = Training(Hinge(), 1.0, 10**7, 1, 100, penalty=NET.penalty)
-    assert chosen("auto", plan, 8 * 10**9, 2**28) is Rounds
-    assert chosen("auto", plan, 8 * 10**9, 2**40) is OneWorker
+        choose_method(
+            "auto", ClusterPlan(Hinge(), 1.0, 10**7, 1, 100, penalty=NET.penalty, free=True), 8 * 10**9, 2**28
+        )
+    plan = ClusterPlan(Hinge(), 1.0, 10**7, 1, 100, penalty=NET.penalty)
+    assert choose_method("auto", plan, 8 * 10**9, 2**28) is DualRounds
+    assert choose_method("auto", plan, 8 * 10**9, 2**40) is OneWorker

@@ -10,9 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import DualsLost, Engine
-from saddlesvm.cluster.part import Order, Part, Report, improve, make_part
-from saddlesvm.cluster.rounds import Rounds, Solution, Training
+from saddlesvm.cluster.engine import Engine
+from saddlesvm.cluster.method import ClusterPlan, Solution
+from saddlesvm.cluster.partition import Partition, make_partition
+from saddlesvm.cluster.rounds import (
+    PASSES,
+    DualOrder,
+    DualRounds,
+    Duals,
+    DualsLost,
+    improve,
+    pull_rows,
+    zero_duals,
+)
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
@@ -26,19 +36,20 @@ N, D = 240, 6
 CLASSES = np.array([-1.0, 1.0])
 
 
-def split(X: Any, y: np.ndarray, K: int, loss: Loss, weights: Any = None, scale: float = 1.0) -> list[Part]:
+def split(X: Any, y: np.ndarray, K: int, loss: Loss, weights: Any = None, scale: float = 1.0) -> list[Partition]:
     """Every K-th row to a partition."""
     classes = CLASSES if is_classification(loss) else None
     kind: Any = "regularized" if scale else "none"
     return [
-        make_part(X[k::K], y[k::K], None if weights is None else weights[k::K], classes, scale, kind) for k in range(K)
+        make_partition(X[k::K], y[k::K], None if weights is None else weights[k::K], classes, scale, kind)
+        for k in range(K)
     ]
 
 
-def solved(parts: list[Part], loss: Loss, C: float, problems: int = 1, **options: Any) -> Solution:
+def solved(parts: list[Partition], loss: Loss, C: float, problems: int = 1, **options: Any) -> Solution:
     n = sum(part.size for part in parts)
-    options = {"tol": 1e-4, "passes": 3.0} | options
-    return Rounds(Training(loss, C, n, problems, D, **options), Engine(parts, problems)).run()
+    options = {"tol": 1e-4} | options
+    return DualRounds(ClusterPlan(loss, C, n, problems, D, **options), Engine(parts)).run()
 
 
 def reference(X: Any, y: np.ndarray, loss: Loss, C: float, **options: Any) -> tuple[Problem, FitResult]:
@@ -63,14 +74,13 @@ def test_one_partition_does_what_the_ordinary_solver_does() -> None:
     X = matrix(N, D)
     problem, _ = reference(X, labels(X, Hinge()), Hinge(), 0.1)
     state = DCD().init(problem, 5)
-    for _ in range(3):
+    for _ in range(int(PASSES)):
         state = DCD().step(problem, state, _rows(N))
     [part] = split(X, problem.y, 1, Hinge())
-    engine = Engine([part], 1)
-    order = Order(np.zeros(1), np.ones(1), np.ones(1, dtype=bool), Hinge(), 0.1, 3.0, 5)
-    report = engine.improve(np.zeros((1, D + 1)), order)
-    assert np.allclose(engine.duals[0].change[0], state.alpha, rtol=0.0, atol=1e-12)
-    assert np.allclose(report.found.moves[0], state.w, rtol=0.0, atol=1e-12)
+    order = DualOrder(np.zeros(1), np.ones(1), np.ones(1, dtype=bool), Hinge(), 0.1, 5)
+    duals, report = improve(part, zero_duals(part, 1), np.zeros((1, D + 1)), order).found
+    assert np.allclose(duals.change[0], state.alpha, rtol=0.0, atol=1e-12)
+    assert np.allclose(report.moves[0], state.w, rtol=0.0, atol=1e-12)
 
 
 def _rows(count: int) -> Any:
@@ -79,39 +89,45 @@ def _rows(count: int) -> Any:
     return Budget(count)
 
 
+def pulled(engine: Engine, run: DualRounds) -> np.ndarray:
+    """The weights of the dual variables that the partitions have."""
+    pairs = zip(engine.parts, run.duals, strict=True)
+    return np.asarray(sum(pull_rows(part, duals, run.order()) for part, duals in pairs))
+
+
 @pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 def test_the_dual_never_falls_and_w_is_that_of_the_duals(loss: Loss) -> None:
     X = np.tile(matrix(40, D), (6, 1))
     y = labels(X, loss)
     problem, _ = reference(X, y, loss, 0.5)
-    engine = Engine(split(X, y, 6, loss), 1)
-    run = Rounds(Training(loss, 0.5, N, 1, D, tol=0.0, max_rounds=12), engine)
+    engine = Engine(split(X, y, 6, loss))
+    run = DualRounds(ClusterPlan(loss, 0.5, N, 1, D, tol=0.0, max_rounds=12), engine)
     before = -np.inf
     for _ in range(12):
         run.one_round()
         alpha = np.empty(N)
-        for k, duals in enumerate(engine.duals):
+        for k, duals in enumerate(run.duals):
             alpha[k::6] = duals.after(run.shares)[0]
         after = evaluate(problem, Point(alpha=alpha)).certificate.dual
         assert after >= before - 1e-9 * abs(after)
-        assert np.allclose(run.W[0], engine.weights(run.order())[0], rtol=0.0, atol=1e-9 * np.linalg.norm(run.W))
+        assert np.allclose(run.W[0], pulled(engine, run)[0], rtol=0.0, atol=1e-9 * np.linalg.norm(run.W))
         before = after
 
 
 def test_lost_duals_are_made_good() -> None:
-    class Forgetful(Engine):
-        def improve(self, W: np.ndarray, order: Order) -> Report:
-            report = super().improve(W, order)
-            if order.seed % 7919 == 0 and order.seed // 7919 == 4 and not self.restarts:
-                self.duals[1] = type(self.duals[1])(*np.zeros((2, *self.duals[1].alpha.shape)))
-                self.restarts = 1
+    class Forgetful(DualRounds):
+        def improve(self) -> Any:
+            report = super().improve()
+            if self.rounds == 4 and not self.engine.restarts:
+                self.duals[1] = Duals(*np.zeros((2, *self.duals[1].alpha.shape)))
+                self.engine.restarts = 1
                 raise DualsLost
             return report
 
     X = matrix(N, D)
     y = labels(X, Hinge())
-    engine = Forgetful(split(X, y, 3, Hinge()), 1)
-    solution = Rounds(Training(Hinge(), 0.02, N, 1, D), engine).run()
+    engine = Engine(split(X, y, 3, Hinge()))
+    solution = Forgetful(ClusterPlan(Hinge(), 0.02, N, 1, D), engine).run()
     assert engine.restarts == 1
     assert solution.outcome is Outcome.CERTIFIED
     assert near(solution, reference(X, y, Hinge(), 0.02)[1])
@@ -134,17 +150,15 @@ def test_bad_rows_are_refused_where_they_are(bad: float, message: str) -> None:
     X = matrix(4, D)
     X[1, 0] = bad
     with pytest.raises(ValueError, match=message):
-        make_part(X, np.ones(4), None, CLASSES, 1.0, "regularized")
+        make_partition(X, np.ones(4), None, CLASSES, 1.0, "regularized")
     with pytest.raises(ValueError, match="sample_weight"):
-        make_part(matrix(4, D), np.ones(4), np.array([1.0, -1.0, 1.0, 1.0]), CLASSES, 1.0, "regularized")
+        make_partition(matrix(4, D), np.ones(4), np.array([1.0, -1.0, 1.0, 1.0]), CLASSES, 1.0, "regularized")
 
 
 def test_what_leaves_a_partition_does_not_grow_with_its_rows() -> None:
-    order = Order(np.zeros(1), np.ones(1), np.ones(1, dtype=bool), Hinge(), 0.1, 1.0, 0)
+    order = DualOrder(np.zeros(1), np.ones(1), np.ones(1, dtype=bool), Hinge(), 0.1, 0)
     sizes = []
     for n in (20, 200):
         [part] = split(matrix(n, D), labels(matrix(n, D), Hinge()), 1, Hinge())
-        from saddlesvm.cluster.part import first_duals
-
-        sizes.append(improve(part, first_duals(part, 1), np.zeros((1, D + 1)), order).sent)
+        sizes.append(improve(part, zero_duals(part, 1), np.zeros((1, D + 1)), order).sent)
     assert sizes[0] == sizes[1]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm.cluster.choice import choose_method
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.methods import chosen
-from saddlesvm.cluster.mixing import dealt, joined
-from saddlesvm.cluster.part import Split, count_right, folds_of
-from saddlesvm.cluster.rounds import Training
+from saddlesvm.cluster.method import ClusterPlan
+from saddlesvm.cluster.partition import Split, count_right, draw_folds, join_partitions
+from saddlesvm.cluster.rounds import deal_rows
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, Loss, SquaredHinge
@@ -32,10 +32,10 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 def test_numbers_mean_a_fold_and_a_kind() -> None:
     split = Split(4, multi_class="ovo", folds=3)
-    assert (split.kinds, split.problems) == (6, 24)
-    assert (Split(2, "ovo").kinds, Split(0, folds=2).problems, Split(4).kinds) == (1, 3, 4)
+    assert (split.n_kinds, split.n_problems) == (6, 24)
+    assert (Split(2, "ovo").n_kinds, Split(0, folds=2).n_problems, Split(4).n_kinds) == (1, 3, 4)
     y, fold = np.tile(np.arange(4.0), 3), np.repeat(np.arange(3), 4)
-    every, pairs = split.over(y, fold), list(combinations(range(4), 2))
+    every, pairs = split.sub_problems(y, fold), list(combinations(range(4), 2))
     for number, sub in enumerate(every):
         left_out, (first, second) = number // 6, pairs[number % 6]
         assert sub.members is not None
@@ -44,12 +44,12 @@ def test_numbers_mean_a_fold_and_a_kind() -> None:
 
 
 def test_folds_are_even_and_travel_with_their_rows() -> None:
-    fold = folds_of(1001, 5, 0, 3)
+    fold = draw_folds(1001, 5, 0, 3)
     assert np.ptp(np.bincount(fold, minlength=5)) <= 1
-    assert not np.array_equal(fold, folds_of(1001, 5, 0, 4))
+    assert not np.array_equal(fold, draw_folds(1001, 5, 0, 4))
     X, y = rows()
     [part] = cut(X, y, [], np.arange(K), folds=4)
-    again = joined(*dealt(part, 3, 0))
+    again = join_partitions(deal_rows(part, 3, 0))
     order, before = np.lexsort(again.X.values.T), np.lexsort(part.X.values.T)
     assert np.array_equal(again.fold[order], part.fold[before])
 
@@ -62,11 +62,11 @@ def test_every_problem_has_the_model_of_its_rows(solver: str, loss: Loss, option
     C, tol = (0.05, 1e-4) if solver == "rounds" else (0.5, 1e-6)
     parts = cut(X, y, [40, 40, 200], np.arange(K), **options)
     split, fold = parts[0].split, np.concatenate([part.fold for part in parts])
-    plan = Training(loss, C, N, split.problems, D, tol=tol, max_rounds=200)
-    solution = chosen(solver, plan, 8 * N * D, 2**24)(plan, Engine(parts, split.problems)).run()
+    plan = ClusterPlan(loss, C, N, split.n_problems, D, tol=tol, max_rounds=200)
+    solution = choose_method(solver, plan, 8 * N * D, 2**24)(plan, Engine(parts)).run()
     assert solution.outcome is Outcome.CERTIFIED
-    for k in range(split.problems):
-        sub = split.over(y, fold)[k]
+    for k in range(split.n_problems):
+        sub = split.sub_problems(y, fold)[k]
         own = slice(None) if sub.members is None else sub.members
         problem = make_problem(as_rows(X[own], 1.0), sub.y[own], loss, C=C, intercept="regularized")
         best = fit(problem, DCD(), Limits(tol=1e-7))
@@ -77,7 +77,7 @@ def test_every_problem_has_the_model_of_its_rows(solver: str, loss: Loss, option
 def test_held_out_rows_are_counted() -> None:
     X, y = rows()
     parts = cut(X, y, [40, 40, 200], np.arange(K), folds=3)
-    W = np.random.default_rng(0).normal(size=(parts[0].split.problems, D + 1))
+    W = np.random.default_rng(0).normal(size=(parts[0].split.n_problems, D + 1))
     right, counts = sum(count_right(part, W) for part in parts)
     fold = np.concatenate([part.fold for part in parts])
     for k in range(3):

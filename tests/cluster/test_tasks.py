@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.one_worker import OneWorker, Order, fit_there
-from saddlesvm.cluster.over_passes import ActiveSetRounds
-from saddlesvm.cluster.part import Part, make_part
-from saddlesvm.cluster.rounds import Rounds, Training
-from saddlesvm.cluster.tasks import Until, event_of, halt, working_until
+from saddlesvm.cluster.method import ClusterPlan
+from saddlesvm.cluster.one_worker import FitOrder, OneWorker, fit_there
+from saddlesvm.cluster.over_passes import PassRounds
+from saddlesvm.cluster.partition import Partition, make_partition
+from saddlesvm.cluster.rounds import DualRounds
+from saddlesvm.cluster.tasks import TaskLimit, event_of, halt, limit_task
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.runtime.clock import limit_step, time_is_up
@@ -22,18 +23,18 @@ from support import labels, matrix
 N, D = 400, 5
 
 
-def parts() -> list[Part]:
+def parts() -> list[Partition]:
     X = matrix(N, D)
     y, classes = labels(X, Hinge()), np.array([-1.0, 1.0])
-    return [make_part(X[k::2], y[k::2], None, classes, 1.0, "regularized", place=k) for k in range(2)]
+    return [make_partition(X[k::2], y[k::2], None, classes, 1.0, "regularized", number=k) for k in range(2)]
 
 
-def plan(**options: Any) -> Training:
-    return Training(Hinge(), 1.0, N, 1, D, **({"tol": 1e-6} | options))
+def plan(**options: Any) -> ClusterPlan:
+    return ClusterPlan(Hinge(), 1.0, N, 1, D, **({"tol": 1e-6} | options))
 
 
 def test_a_halted_fit_ends_its_tasks_and_no_others() -> None:
-    with working_until(Until("one")) as one, working_until(Until("other")) as other:
+    with limit_task(TaskLimit("one")) as one, limit_task(TaskLimit("other")) as other:
         assert event_of("one") is one and not time_is_up()
         halt("one")
         assert one.is_set() and not other.is_set() and not time_is_up()
@@ -42,32 +43,32 @@ def test_a_halted_fit_ends_its_tasks_and_no_others() -> None:
         with limit_step(1e9):
             assert time_is_up()  # a step within a halted task
     assert not time_is_up()
-    with working_until(Until("one")):  # a task that had not begun
+    with limit_task(TaskLimit("one")):  # a task that had not begun
         assert time_is_up()
-    with working_until(Until("third", 0.0)):
+    with limit_task(TaskLimit("third", 0.0)):
         assert time_is_up()
 
 
 def test_a_halted_task_has_a_model_with_a_certificate() -> None:
     halt("halted")
-    [part] = [one for one in parts() if one.place == 0]
-    found = fit_there((part, 0), Order(plan(tol=1e-15), Until("halted"))).found
+    [part] = [one for one in parts() if one.number == 0]
+    found = fit_there(part, FitOrder(0, plan(tol=1e-15), TaskLimit("halted"))).found
     assert found.outcome is Outcome.INTERRUPTED
     assert np.isfinite(found.certificate.gap)
 
 
 def test_the_time_is_shared_by_tasks_that_wait_for_each_other() -> None:
-    engine = Engine(parts(), 1)
+    engine = Engine(parts())
     run = OneWorker(plan(max_time=1000.0), engine)
-    assert run.until(1).seconds == pytest.approx(1000.0, rel=0.1)
-    assert run.until(10).seconds == pytest.approx(100.0, rel=0.1)
-    assert OneWorker(plan(), engine).until(10).seconds == np.inf
+    assert run.limit_for(1).seconds == pytest.approx(1000.0, rel=0.1)
+    assert run.limit_for(10).seconds == pytest.approx(100.0, rel=0.1)
+    assert OneWorker(plan(), engine).limit_for(10).seconds == np.inf
 
 
-@pytest.mark.parametrize("method", [OneWorker, ActiveSetRounds])
-def test_no_time_at_all_leaves_a_model(method: type[Rounds]) -> None:
-    options = {"most": 40} if method is ActiveSetRounds else {}
-    run = method(plan(max_time=1e-9, tol=1e-15), Engine(parts(), 1), **options)
+@pytest.mark.parametrize("method", [OneWorker, PassRounds])
+def test_no_time_at_all_leaves_a_model(method: type[DualRounds]) -> None:
+    options = {"most": 40} if method is PassRounds else {}
+    run = method(plan(max_time=1e-9, tol=1e-15), Engine(parts()), **options)
     solution = run.run()
     assert solution.outcome in (Outcome.TIME_LIMIT, Outcome.LIMITED_BY_ROUNDING)  # a task has 10 milliseconds
     assert solution.rounds == 1
@@ -80,7 +81,7 @@ def test_a_callback_stops_the_rounds() -> None:
         seen.append(row)
         return len(seen) == 2
 
-    solution = Rounds(plan(tol=1e-15), Engine(parts(), 1), ask).run()
+    solution = DualRounds(plan(tol=1e-15), Engine(parts()), ask).run()
     assert (solution.outcome, solution.rounds) == (Outcome.INTERRUPTED, 2)
 
 
@@ -135,7 +136,7 @@ def test_a_wait_that_dask_cuts_short_goes_on_while_the_task_does(gone: bool) -> 
         def cancelled(self) -> bool:
             return gone
 
-    engine, future = DaskEngine(Client(), [], 1), Future()  # type: ignore[arg-type]
+    engine, future = DaskEngine(Client(), []), Future()  # type: ignore[arg-type]
     if gone:
         with pytest.raises(UnboundLocalError):
             engine.result(future)

@@ -30,7 +30,7 @@ import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, naming_losses  # noqa: E402
+from saddlesvm.cluster.dask_engine import ClusterLostError, DaskEngine, name_losses  # noqa: E402
 
 N, D = 400, 5
 
@@ -165,7 +165,7 @@ def test_cross_validation_of_any_machine(client: Any) -> None:
 
 def given_away(client: Any) -> int:
     """Tasks so far that gave the rows of a partition away."""
-    return sum(str(one["key"]).startswith("given_away-") for one in client.get_task_stream())
+    return sum(str(one["key"]).startswith("give_rows-") for one in client.get_task_stream())
 
 
 def test_rows_come_together_once_for_a_path(client: Any) -> None:
@@ -237,8 +237,7 @@ def test_frames_names_and_types_of_rows(client: Any) -> None:
         ({"lam": 0.1, "C": 2.0}, "either C or lam"),
         ({"tol": -1.0}, "tol must be"),
         ({"max_time": 0.0}, "max_time must be"),
-        ({"solver": "rounds:passes=0"}, "passes must be positive"),
-        ({"solver": "gather:passes=2"}, "has no option 'passes'"),
+        ({"solver": "rounds:passes=2"}, "solver must be one of 'auto', 'newton', 'gather', 'rounds'"),
         ({"probability": True}, "one machine only"),
         ({"n_jobs": 2}, "one machine only"),
         ({"penalty": "l3"}, "penalty must be"),
@@ -271,8 +270,8 @@ def test_every_class_needs_a_row_of_positive_weight(client: Any) -> None:
 def test_a_task_that_kills_its_workers_is_not_asked_again(client: Any) -> None:
     killer = distributed.KilledWorker("task", SimpleNamespace(address="tcp://nowhere:1"), 3)
     with pytest.raises(ClusterLostError, match="a task ends every worker"):
-        DaskEngine(client, [], 1).survive(killer)
-    with pytest.raises(ClusterLostError, match="a task ends every worker"), naming_losses(client):
+        DaskEngine(client, []).survive(killer)
+    with pytest.raises(ClusterLostError, match="a task ends every worker"), name_losses(client):
         raise killer
 
 
@@ -309,7 +308,7 @@ def standing_still(monkeypatch: pytest.MonkeyPatch, times: int) -> list[Any]:
     run = DaskEngine.run
 
     def lose(engine: DaskEngine, work: Any, *arguments: Any) -> Any:
-        if work.__name__ != "improve" or len(lost) == times * engine.parts:
+        if work.__name__ != "improve" or len(lost) == times * len(engine.parts):
             return run(engine, work, *arguments)
         lost.append(engine.client.submit(work, *arguments, pure=False, resources={"nobody has": 1}))
         return lost[-1]
@@ -338,18 +337,18 @@ BEGUN = threading.Event()  # set by the tasks below, whose workers are in this p
 FIT, SETTLE = one_worker.fit_there, over_passes.solve_there
 
 
-def fit_once_halted(given: Any, order: Any) -> Any:
+def fit_once_halted(part: Any, order: Any) -> Any:
     """A task that does its work once its fit is halted."""
     BEGUN.set()
-    assert event_of(order.until.name).wait(60.0)
-    return FIT(given, order)
+    assert event_of(order.limit.name).wait(60.0)
+    return FIT(part, order)
 
 
-def solve_once_halted(found: Any, posed: Any, until: Any) -> Any:
+def solve_once_halted(found: Any, posed: Any, limit: Any) -> Any:
     """The same for the free rows."""
     BEGUN.set()
-    assert event_of(until.name).wait(60.0)
-    return SETTLE(found, posed, until)
+    assert event_of(limit.name).wait(60.0)
+    return SETTLE(found, posed, limit)
 
 
 @pytest.fixture

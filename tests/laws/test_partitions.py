@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.engine import Engine
+from saddlesvm.cluster.method import ClusterPlan, Solution
 from saddlesvm.cluster.one_worker import OneWorker
-from saddlesvm.cluster.over_passes import ActiveSetRounds, NewtonRounds
-from saddlesvm.cluster.part import make_part
-from saddlesvm.cluster.rounds import Rounds, Solution, Training
+from saddlesvm.cluster.over_passes import PassRounds
+from saddlesvm.cluster.partition import make_partition
+from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
@@ -32,7 +33,7 @@ SHARE = 0.4  # of the rows, that the active set may take along
 class Method(NamedTuple):
     """A method: what it takes, C and tol with which it is quick, and its options."""
 
-    make: Callable[..., Rounds]
+    make: Callable[..., DualRounds]
     takes: Callable[[Loss, str], bool]
     C: float
     tol: float
@@ -40,9 +41,9 @@ class Method(NamedTuple):
 
 
 METHODS = {
-    "rounds": Method(Rounds, lambda loss, kind: kind != "free", 0.02, 1e-4, {}),
-    "newton": Method(NewtonRounds, lambda loss, kind: is_smooth(loss), 0.5, 1e-6, {}),
-    "active set": Method(ActiveSetRounds, lambda loss, kind: not is_smooth(loss), 0.5, 1e-6, {"most": int(SHARE * N)}),
+    "rounds": Method(DualRounds, lambda loss, kind: kind != "free", 0.02, 1e-4, {}),
+    "newton": Method(PassRounds, lambda loss, kind: is_smooth(loss), 0.5, 1e-6, {}),
+    "active set": Method(PassRounds, lambda loss, kind: not is_smooth(loss), 0.5, 1e-6, {"most": int(SHARE * N)}),
     "one worker": Method(OneWorker, lambda loss, kind: True, 0.5, 1e-6, {}),
 }
 TAKEN = [
@@ -56,8 +57,8 @@ TAKEN = [
 
 def solved(method: Method, parts: list[Any], loss: Loss, kind: str = "regularized", problems: int = 1) -> Solution:
     options: dict[str, Any] = {"free": kind == "free", "scale": 0.0 if kind == "none" else 1.0, "max_rounds": 200}
-    plan = Training(loss, method.C, N, problems, D, tol=method.tol, **options)
-    return method.make(plan, Engine(parts, problems), **method.options).run()
+    plan = ClusterPlan(loss, method.C, N, problems, D, tol=method.tol, **options)
+    return method.make(plan, Engine(parts), **method.options).run()
 
 
 @pytest.mark.parametrize("method, loss, kind", TAKEN)
@@ -79,9 +80,11 @@ def test_any_number_of_partitions_has_the_model_of_memory(method: Method, loss: 
         assert np.linalg.norm(apart) <= distance_bound(found.gap, best.certificate.gap)
         assert scale or w[-1] == 0.0
         rounds.add(solution.rounds)
-        if method.make is ActiveSetRounds:
+        if method.make is PassRounds and not is_smooth(loss):
             assert max(row["rows_sent"] for row in solution.trace) <= 2 * SHARE * N + len(cuts) + 1
-    if method.make in (NewtonRounds, OneWorker):  # the sums are the same, wherever the rows are cut
+    if method.make is OneWorker or (
+        method.make is PassRounds and is_smooth(loss)
+    ):  # the sums are the same, wherever the rows are cut
         assert len(rounds) == 1
 
 
@@ -90,7 +93,7 @@ def test_all_classes_share_the_rounds_of_sparse_rows(name: str) -> None:
     method = METHODS[name]._replace(options={option: int(0.9 * N) for option in METHODS[name].options})
     X, loss = matrix(N, D, density=0.5), Hinge() if name == "active set" else SquaredHinge()
     y = np.digitize(X.sum(axis=1), [-0.5, 0.5])
-    parts = [make_part(csr(X[k::3]), y[k::3], None, np.arange(3), 1.0, "regularized", place=k) for k in range(3)]
+    parts = [make_partition(csr(X[k::3]), y[k::3], None, np.arange(3), 1.0, "regularized", number=k) for k in range(3)]
     solution = solved(method, parts, loss, problems=3)
     assert solution.outcome is Outcome.CERTIFIED
     for k, certificate in enumerate(solution.certificates):

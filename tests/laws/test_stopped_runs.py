@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.over_passes import ActiveSetRounds, NewtonRounds
-from saddlesvm.cluster.part import make_part
-from saddlesvm.cluster.rounds import Rounds, Training
+from saddlesvm.cluster.method import ClusterPlan
+from saddlesvm.cluster.over_passes import PassRounds
+from saddlesvm.cluster.partition import make_partition
+from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.kernel.decomposition import Decomposition
@@ -126,19 +127,19 @@ def test_over_files(solver: Any, loss: Loss, kind: str, C: float, tmp_path: Path
         assert last.primal <= end.primal + slack(end)
 
 
-@pytest.mark.parametrize("method", [Rounds, NewtonRounds, ActiveSetRounds], ids=lambda method: method.__name__)
+@pytest.mark.parametrize("method", [DualRounds, PassRounds], ids=lambda method: method.__name__)
 @POSED
 def test_over_partitions(method: Any, loss: Loss, kind: Any, C: float) -> None:
-    if (method is Rounds and kind == "free") or (method is not Rounds and is_smooth(loss) != (method is NewtonRounds)):
+    if method is DualRounds and kind == "free":
         pytest.skip("another method's problems")
     X, n = matrix(200, 6), 200
     y, scale = labels(X, loss), 0.0 if kind == "none" else 1.0
     classes = np.array([-1.0, 1.0]) if is_classification(loss) else None
-    parts = [make_part(X[k::3], y[k::3], None, classes, scale, kind, place=k) for k in range(3)]
+    parts = [make_partition(X[k::3], y[k::3], None, classes, scale, kind, number=k) for k in range(3)]
 
     def run(rounds: int) -> Any:
-        plan = Training(loss, C, n, 1, 6, tol=TOL, max_rounds=rounds, free=kind == "free", scale=scale)
-        return method(plan, Engine(parts, 1), **({} if method is Rounds else {"most": 40})).run()
+        plan = ClusterPlan(loss, C, n, 1, 6, tol=TOL, max_rounds=rounds, free=kind == "free", scale=scale)
+        return method(plan, Engine(parts), **({} if method is DualRounds else {"most": 40})).run()
 
     seen = [result.certificates[0] for result in stopped(run)]
     never_worse(seen)

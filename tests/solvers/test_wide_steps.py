@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster import over_passes
+from saddlesvm.cluster.choice import choose_method
 from saddlesvm.cluster.engine import Engine
-from saddlesvm.cluster.methods import chosen
-from saddlesvm.cluster.over_passes import NewtonRounds
-from saddlesvm.cluster.rounds import Rounds, Solution, Training
+from saddlesvm.cluster.method import ClusterPlan, Solution
+from saddlesvm.cluster.over_passes import PassRounds
+from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome
@@ -111,8 +112,8 @@ def solved(X: Any, y: np.ndarray, cuts: list[int], loss: Loss, kind: Any = "regu
     """By products of the rows of partitions."""
     classes = np.unique(y)
     problems = classes.size if classes.size > 2 else 1
-    plan = Training(loss, 5.0, N, problems, D, tol=1e-6, max_rounds=90, free=kind == "free")
-    return NewtonRounds(plan, Engine(cut(X, y, cuts, classes, None, kind), problems)).run()
+    plan = ClusterPlan(loss, 5.0, N, problems, D, tol=1e-6, max_rounds=90, free=kind == "free")
+    return PassRounds(plan, Engine(cut(X, y, cuts, classes, None, kind))).run()
 
 
 def reference(X: np.ndarray, y: np.ndarray, loss: Loss, kind: Any = "regularized") -> FitResult:
@@ -149,11 +150,11 @@ def test_all_classes_of_sparse_rows_share_the_rounds_and_no_matrix_travels(monke
 
 
 def test_a_smooth_loss_over_many_features_takes_products_by_itself() -> None:
-    wide = Training(Logistic(), 1.0, 10**6, 1, 47_000, scale=0.0)
-    assert chosen("auto", wide, 10**9, 10**8, 8).func is NewtonRounds
-    assert chosen("auto", replace(wide, free=True), 10**9, 10**8, 8).func is NewtonRounds
-    few = Training(SquaredHinge(), 1.0, 10_000, 1, 47_000, scale=0.0)  # fewer rows than features, and corners
-    assert chosen("auto", few, 10**9, 10**8, 8) is Rounds
-    assert chosen("newton", few, 10**9, 10**8, 8).func is NewtonRounds
-    kinked = Training(Hinge(), 1.0, 10**6, 1, 47_000, scale=0.0)
-    assert chosen("auto", kinked, 10**9, 10**8, 8) is Rounds
+    wide = ClusterPlan(Logistic(), 1.0, 10**6, 1, 47_000, scale=0.0)
+    assert choose_method("auto", wide, 10**9, 10**8, 8).func is PassRounds
+    assert choose_method("auto", replace(wide, free=True), 10**9, 10**8, 8).func is PassRounds
+    few = ClusterPlan(SquaredHinge(), 1.0, 10_000, 1, 47_000, scale=0.0)  # fewer rows than features, and corners
+    assert choose_method("auto", few, 10**9, 10**8, 8) is DualRounds
+    assert choose_method("newton", few, 10**9, 10**8, 8).func is PassRounds
+    kinked = ClusterPlan(Hinge(), 1.0, 10**6, 1, 47_000, scale=0.0)
+    assert choose_method("auto", kinked, 10**9, 10**8, 8) is DualRounds

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.cluster.part import Part, make_part
+from saddlesvm.cluster.partition import Partition, make_partition
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import is_classification
 
@@ -21,11 +21,11 @@ def classes_of(loss: Loss) -> np.ndarray | None:
 
 def cut(
     X: Any, y: np.ndarray, cuts: list[int], classes: Any, weights: Any = None, kind: Any = "regularized", **options: Any
-) -> list[Part]:
-    """The rows between neighbouring cuts, one partition each; `options` are those of make_part."""
+) -> list[Partition]:
+    """The rows between neighbouring cuts, one partition each; `options` are those of make_partition."""
     spans, scale = [slice(*ends) for ends in pairwise([0, *cuts, len(y)])], 0.0 if kind == "none" else 1.0
     given = [None if weights is None else weights[span] for span in spans]
     return [
-        make_part(X[span], y[span], s, classes, scale, kind, place=k, **options)
+        make_partition(X[span], y[span], s, classes, scale, kind, number=k, **options)
         for k, (span, s) in enumerate(zip(spans, given, strict=True))
     ]

@@ -1,1 +1,1 @@
-"""Training over partitions of the rows that need not be on one machine: a partition's work, rounds, and engines."""
+"""Training over partitions of the rows, which may be on many machines."""

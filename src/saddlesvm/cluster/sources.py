@@ -1,6 +1,7 @@
-"""Turn the data of a fit on a cluster into tasks, one per partition: the data stay where the tasks run.
+"""Turn the data of a fit on a cluster into tasks, one per partition.
 
-Scores of rows on a cluster are computed where the rows are, when they are asked for.
+The data stay where the tasks run. Scores of rows on a cluster are computed where the rows are, when
+they are asked for.
 """
 
 from __future__ import annotations
@@ -13,22 +14,26 @@ import dask.array as da
 import numpy as np
 from dask import delayed
 
-from saddlesvm.cluster.part import as_matrix
+from saddlesvm.cluster.partition import as_matrix
 from saddlesvm.cluster.tasks import is_task
 
-PartTasks = tuple[Any, Any, Any]  # rows, labels and weights of a partition; tasks, or None for no weights
+PartTasks = tuple[
+    Any, Any, Any
+]  # rows, labels and weights of a partition; tasks, or None for no weights
 
 
 def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
-    """Tasks for the rows, labels and weights of every partition.
+    """Return tasks for the rows, labels and weights of every partition.
 
     Parameters
     ----------
-    X : Dask array (dense, or of scipy CSR blocks), Dask DataFrame, or list of paths, stores, delayed blocks or futures
-    y : Dask array or Series, or an array; a list of delayed blocks or futures for such a list; for paths the label
+    X : Dask array (dense, or of scipy CSR blocks), Dask DataFrame, or list of paths, stores,
+    delayed blocks or futures y : Dask array or Series, or an array; a list of delayed blocks or
+    futures for such a list; for paths the label
         column, or None
     weights : like y, optional
-        For a list of paths the name of a column, or an array a file, or a Dask array or Series with a partition a file.
+        For a list of paths the name of a column, or an array a file, or a Dask array or Series with
+        a partition a file.
 
     Raises
     ------
@@ -36,61 +41,78 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
         It is none of these, or the partitions do not fit together.
     """
     if isinstance(X, (list, tuple)) and X and all(map(is_task, X)):
-        labels, shares = (_tasks_like(X, one, name) for one, name in ((y, "y"), (weights, "sample_weight")))
-        return list(zip([delayed(block) for block in X], labels, shares, strict=True))
+        blocks = [delayed(block) for block in X]
+        own_labels = _match_tasks(X, y, "y")
+        own_weights = _match_tasks(X, weights, "sample_weight")
+        return list(zip(blocks, own_labels, own_weights, strict=True))
     if isinstance(X, (list, tuple)):
-        return _from_files(X, y, weights)
+        return _read_files(X, y, weights)
     rows = _row_blocks(X)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    labels = _aligned(y, X, len(rows), "y")
-    shares = [None] * len(rows) if weights is None else _aligned(weights, X, len(rows), "sample_weight")
+    labels = _align(y, X, len(rows), "y")
+    shares = [None] * len(rows)
+    if weights is not None:
+        shares = _align(weights, X, len(rows), "sample_weight")
     return list(zip(rows, labels, shares, strict=True))
 
 
-def _tasks_like(X: Sequence[Any], values: Any, name: str) -> list[Any]:
-    """The labels, or the weights, of each of a list of delayed blocks or futures."""
+def _match_tasks(X: Sequence[Any], values: Any, name: str) -> list[Any]:
+    """Return tasks of the labels, or of the weights, of each block of a list."""
     if values is None and name == "sample_weight":
         return [None] * len(X)
     if not isinstance(values, (list, tuple)) or len(values) != len(X):
-        what = f"{len(values)} of them" if isinstance(values, (list, tuple)) else f"a {type(values).__name__}"
-        raise ValueError(f"X is a list of {len(X)} blocks: {name} must be a list with a block for each; got {what}")
-    return [delayed(one) for one in values]
+        what = f"a {type(values).__name__}"
+        if isinstance(values, (list, tuple)):
+            what = f"{len(values)} of them"
+        raise ValueError(
+            f"X is a list of {len(X)} blocks: {name} must be a list with a block for each; "
+            f"got {what}"
+        )
+    return [delayed(block) for block in values]
 
 
-def _from_files(sources: Sequence[Any], label: Any, weights: Any) -> list[PartTasks]:
-    """Tasks that read files or stores where they run."""
+def _read_files(sources: Sequence[Any], label: Any, weights: Any) -> list[PartTasks]:
+    """Return tasks that read files or stores where they run."""
     if not sources:
         raise ValueError("the list of files is empty: no row to learn from")
     if not (label is None or isinstance(label, (str, int))):
-        raise ValueError(f"y of a list of files is the name of the label column; got {type(label).__name__}")
+        raise ValueError(
+            f"y of a list of files is the name of the label column; got {type(label).__name__}"
+        )
+    # Weights are a column of the files, or come apart from them.
     column = weights if isinstance(weights, str) else None
-    given = [None] * len(sources) if weights is None or column else _one_each(weights, len(sources))
-    reads = [
-        delayed(read_part, pure=False)(source if hasattr(source, "shape") else os.fspath(source), label, column)
-        for source in sources
-    ]
-    return [(read[0], read[1], read[2] if own is None else own) for read, own in zip(reads, given, strict=True)]
+    given: list[Any] = [None] * len(sources)
+    if weights is not None and column is None:
+        given = _weigh_files(weights, len(sources))
+    tasks = []
+    for source, own in zip(sources, given, strict=True):
+        where = source if hasattr(source, "shape") else os.fspath(source)
+        read = delayed(read_part, pure=False)(where, label, column)
+        tasks.append((read[0], read[1], read[2] if own is None else own))
+    return tasks
 
 
-def _one_each(weights: Any, count: int) -> list[Any]:
-    """Tasks of the weights of each file's rows."""
+def _weigh_files(weights: Any, count: int) -> list[Any]:
+    """Return tasks of the weights of each file's rows."""
     if hasattr(weights, "to_delayed"):
         pieces = list(np.ravel(np.asarray(weights.to_delayed(), dtype=object)))
     elif isinstance(weights, (list, tuple)) and all(np.ndim(one) == 1 for one in weights):
         pieces = [delayed(np.asarray(one)) for one in weights]
     else:
         raise ValueError(
-            "sample_weight of a list of files is the name of a column, a list of an array for each file, or a Dask "
-            f"array with a partition for each; got {type(weights).__name__}"
+            "sample_weight of a list of files is the name of a column, a list of an array for "
+            f"each file, or a Dask array with a partition for each; got {type(weights).__name__}"
         )
     if len(pieces) != count:
-        raise ValueError(f"sample_weight has {len(pieces)} parts; there are {count} files: they must be the same")
+        raise ValueError(
+            f"sample_weight has {len(pieces)} parts; there are {count} files: they must be the same"
+        )
     return pieces
 
 
 def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[Any, Any, Any]:
-    """Rows, labels and weights of a store, or of a file that :func:`saddlesvm.data.read` reads.
+    """Return rows, labels and weights of a store or another file.
 
     Raises
     ------
@@ -104,7 +126,9 @@ def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[Any, 
         source = Store(source)
     if isinstance(source, Store):
         if weight is not None:
-            raise ValueError(f"{source.path}: a store holds its row weights: leave sample_weight={weight!r} out")
+            raise ValueError(
+                f"{source.path}: a store holds its row weights: leave sample_weight={weight!r} out"
+            )
         return source.X, source.y, source.sample_weight
     table = read(source, label=label)
     if weight is None:
@@ -117,7 +141,7 @@ def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[Any, 
 
 
 def _row_blocks(X: Any) -> list[Any]:
-    """Tasks of the blocks of rows of a Dask array or DataFrame."""
+    """Return tasks of the blocks of rows of a Dask array or DataFrame."""
     if hasattr(X, "rechunk"):
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions; got {X.ndim}")
@@ -125,38 +149,40 @@ def _row_blocks(X: Any) -> list[Any]:
         return list(whole.to_delayed().ravel())
     if hasattr(X, "to_delayed"):
         return list(X.to_delayed())
-    named = isinstance(X, (str, os.PathLike)) or hasattr(X, "sample_weight")
-    advice = "Put it into a list (of a pattern, glob.glob gives one)" if named else "For data in memory use saddlesvm"
+    advice = "For data in memory use saddlesvm"
+    if isinstance(X, (str, os.PathLike)) or hasattr(X, "sample_weight"):
+        advice = "Put it into a list (of a pattern, glob.glob gives one)"
     raise ValueError(
-        "X must be a Dask array or DataFrame, or a list of files, stores, delayed blocks or futures; got "
-        f"{type(X).__name__}. {advice}"
+        "X must be a Dask array or DataFrame, or a list of files, stores, delayed blocks or "
+        f"futures; got {type(X).__name__}. {advice}"
     )
 
 
-def _aligned(values: Any, X: Any, count: int, name: str) -> list[Any]:
-    """Tasks of the partitions of `values`, which must be those of X."""
+def _align(values: Any, X: Any, count: int, name: str) -> list[Any]:
+    """Return tasks of the partitions of `values`, which must be those of X."""
     if not hasattr(values, "to_delayed"):
         values = np.asarray(values)
         sizes = _known_sizes(X)
         if sizes is None or sum(sizes) != len(values):
             raise ValueError(
-                f"{name} must be a Dask array or Series with the partitions of X; got {len(values)} values"
+                f"{name} must be a Dask array or Series with the partitions of X; "
+                f"got {len(values)} values"
             )
         return [delayed(part) for part in np.split(values, np.cumsum(sizes)[:-1])]
-    if (
-        hasattr(values, "rechunk")
-        and _known_sizes(X) is not None
-        and _known_sizes(values) not in (None, _known_sizes(X))
-    ):
-        values = values.rechunk({0: _known_sizes(X)})
+    # Cut an array as X is cut, if both sizes are known.
+    sizes = _known_sizes(X)
+    if hasattr(values, "rechunk") and sizes and _known_sizes(values) not in (None, sizes):
+        values = values.rechunk({0: sizes})
     blocks = list(np.ravel(np.asarray(values.to_delayed(), dtype=object)))
     if len(blocks) != count:
-        raise ValueError(f"{name} has {len(blocks)} partitions; X has {count}: they must be the same")
+        raise ValueError(
+            f"{name} has {len(blocks)} partitions; X has {count}: they must be the same"
+        )
     return blocks
 
 
 def _known_sizes(values: Any) -> tuple[int, ...] | None:
-    """Rows of each partition; None where they are not known."""
+    """Return the rows of each partition; None if they are not known."""
     chunks = getattr(values, "chunks", None)
     if chunks is None or any(np.isnan(size) for size in chunks[0]):
         return None
@@ -164,18 +190,22 @@ def _known_sizes(values: Any) -> tuple[int, ...] | None:
 
 
 def feature_names(X: Any) -> Sequence[str] | None:
-    """Names of the columns of a DataFrame; None where they are not all text."""
+    """Return the names of the columns of a DataFrame; None if they are not all text."""
     columns = list(getattr(X, "columns", ()))
-    return columns if columns and all(isinstance(column, str) for column in columns) else None
+    if columns and all(isinstance(column, str) for column in columns):
+        return columns
+    return None
 
 
 def as_array(y: Any) -> Any:
-    """A Dask Series as a Dask array; anything else as it is."""
+    """Return a Dask Series as a Dask array; anything else as it is."""
     return y.to_dask_array() if hasattr(y, "to_dask_array") else y
 
 
-def lazily(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray, apart: tuple[Any, Any]) -> Any:
-    """`function` of the blocks of X, as a Dask array.
+def apply_lazily(
+    X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray, apart: tuple[Any, Any]
+) -> Any:
+    """Apply a function to the blocks of X; return a Dask array.
 
     Parameters
     ----------
@@ -188,36 +218,53 @@ def lazily(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray, apar
         The columns of files that hold labels and row weights, and are no features.
     """
     if isinstance(X, (list, tuple)):
-        pieces = [delayed(of_file)(function, like, source, apart) for source in X]
-        return da.concatenate([da.from_delayed(one, (np.nan, *like.shape[1:]), meta=like) for one in pieces])
+        pieces = []
+        for source in X:
+            found = delayed(apply_to_file)(function, like, source, apart)
+            pieces.append(da.from_delayed(found, (np.nan, *like.shape[1:]), meta=like))
+        return da.concatenate(pieces)
     X = as_array(X)
     whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
     if like.ndim == 1:
-        return whole.map_blocks(of_block, function, like, dtype=like.dtype, drop_axis=1, meta=like)
+        return whole.map_blocks(
+            apply_to_block, function, like, dtype=like.dtype, drop_axis=1, meta=like
+        )
     chunks = (whole.chunks[0], like.shape[1:])
-    return whole.map_blocks(of_block, function, like, dtype=like.dtype, chunks=chunks, meta=like)
+    return whole.map_blocks(
+        apply_to_block, function, like, dtype=like.dtype, chunks=chunks, meta=like
+    )
 
 
-def of_block(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray) -> np.ndarray:
-    """`function` of a block of rows, which may have none."""
+def apply_to_block(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray) -> np.ndarray:
+    """Apply a function to a block of rows, which may have none."""
     rows = as_matrix(X)
     return function(rows) if rows.shape[0] else like
 
 
-def of_file(function: Callable[[Any], np.ndarray], like: np.ndarray, source: Any, apart: tuple[Any, Any]) -> np.ndarray:
-    """`function` of the rows of a file, or of a block that a task made."""
-    rows = source if hasattr(source, "ndim") or hasattr(source, "columns") else read_part(source, *apart)[0]
-    return of_block(rows, function, like)
+def apply_to_file(
+    function: Callable[[Any], np.ndarray], like: np.ndarray, source: Any, apart: tuple[Any, Any]
+) -> np.ndarray:
+    """Apply a function to the rows of a file, or of a block that a task made."""
+    rows = (
+        source
+        if hasattr(source, "ndim") or hasattr(source, "columns")
+        else read_part(source, *apart)[0]
+    )
+    return apply_to_block(rows, function, like)
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any = None) -> Any:
-    """The share of the rows whose class was predicted."""
+    """Return the share of the rows whose class was predicted."""
     right = predicted == y
-    return right.mean() if sample_weight is None else (right * sample_weight).sum() / sample_weight.sum()
+    return (
+        right.mean()
+        if sample_weight is None
+        else (right * sample_weight).sum() / sample_weight.sum()
+    )
 
 
 def r2(y: Any, predicted: Any, sample_weight: Any = None) -> Any:
-    """The coefficient of determination of predicted targets."""
+    """Return the coefficient of determination of predicted targets."""
     s = np.ones_like(y) if sample_weight is None else sample_weight
     mean = (s * y).sum() / s.sum()
     return 1.0 - (s * (y - predicted) ** 2).sum() / (s * (y - mean) ** 2).sum()

@@ -32,7 +32,7 @@ from saddlesvm.estimators.calibration import (
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
 from saddlesvm.estimators.fitted import check_rows, decide, fitted_value, indicate
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.on_cluster import over_blocks, score_anywhere
+from saddlesvm.estimators.on_cluster import apply_to_any_rows, score_anywhere
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from saddlesvm.multiclass import splits
@@ -158,8 +158,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Value of the constant feature whose weight a penalised intercept is.
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as
-        ``SDCA(start="sgd")``. For rows on a cluster: "auto", "newton", "gather" or "rounds"
-        (``"rounds:passes=5"``); see Notes.
+        ``SDCA(start="sgd")``. For rows on a cluster: "auto", "newton", "gather" or "rounds"; see
+        Notes.
     max_iter : int, optional
         Largest number of epochs; no limit by default.
     max_time : float, optional
@@ -233,7 +233,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     rounds_ : list of dict
         For a fit on a cluster, an entry for each round: objectives and gap, seconds of work (of the
         slowest partition) and of communication, how much slower than the mean that partition was,
-        bytes up and down, sigma, and the number of restarts from saved dual variables.
+        bytes up and down, the number of restarts after a loss of results, and sigma if
+        ``solver="rounds"``.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -327,7 +328,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self._hold(learn_batch(self._options(), former, X, y, classes, sample_weight))
         return self
 
-    @over_blocks
+    @apply_to_any_rows
     def decision_function(self, X: Any) -> np.ndarray:
         """Return signed scores, shape (n,) for two classes, (n, n_classes) for more, or for labels.
 
@@ -339,7 +340,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return scores[:, 0]
         return vote(scores, self.classes_.size) if self._at_fit().multi_class == "ovo" else scores
 
-    @over_blocks
+    @apply_to_any_rows
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely class of each row, shape (n,).
 
@@ -431,7 +432,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return found
 
     @available_if(_gives_probabilities)
-    @over_blocks
+    @apply_to_any_rows
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes, shape (n, n_classes).
 
@@ -458,7 +459,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return positive if several_labels else of_classes(positive)
 
     @available_if(_gives_probabilities)
-    @over_blocks
+    @apply_to_any_rows
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -656,7 +657,7 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
         targets = check_targets(y, n)
         return Training([SubProblem(0, "", targets)], self._made_loss(), weights)
 
-    @over_blocks
+    @apply_to_any_rows
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) if k columns were fitted."""
         return decide(self._scores(X), None, self.multi_class)

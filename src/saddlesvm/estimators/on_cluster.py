@@ -1,7 +1,7 @@
 """Fits, paths, folds and predictions of linear estimators whose rows are on a Dask cluster.
 
-The estimators call this where X is a Dask array or DataFrame, or a list of files that the workers read. Nothing of Dask
-is imported before that.
+The estimators call this where X is a Dask array or DataFrame, or a list of files that the workers
+read. Nothing of Dask is imported before that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from saddlesvm.runtime.allowed import NUMBER
 
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
 FEWEST_FOLDS = 2
-# Options that a fit on a cluster does not have, their values where they are left alone, and what there is instead.
+# Options that a fit on a cluster does not have: their defaults, and what there is instead.
 FOR_ONE_MACHINE = {
     "probability": (False, "fit saddlesvm.LinearSVC to rows in memory"),
     "warm_start": (False, "path() begins each fit where the last one ended"),
@@ -57,18 +57,24 @@ NO_WEIGHTS = np.empty(0)  # the record of a round has none
 
 
 def is_distributed(X: Any) -> bool:
-    """Whether rows are on a cluster: a Dask collection, or a list of files or stores for workers to read, or of blocks
-    that workers compute (delayed values or futures). Without a client of a cluster, a list of stores is read here."""
+    """Return True if rows are on a cluster.
+
+    They are a Dask collection, or a list of files or stores for workers to read, or of blocks that
+    workers compute (delayed values or futures). Without a client, a list of stores is read here.
+    """
     if hasattr(X, "__dask_graph__"):
         return True
-    if isinstance(X, (list, tuple)) and X and all(map(is_task, X)):
+    if not (isinstance(X, (list, tuple)) and X):
+        return False
+    if all(map(is_task, X)):
         return True
-    files = isinstance(X, (list, tuple)) and bool(X) and all(isinstance(x, (str, os.PathLike, Store)) for x in X)
-    return files and (_has_client() or not are_stores(X))
+    if not all(isinstance(x, (str, os.PathLike, Store)) for x in X):
+        return False
+    return _has_client() or not are_stores(X)
 
 
 def _has_client() -> bool:
-    """Whether a client of a cluster is in force."""
+    """Return True if this thread works with a client of a cluster."""
     distributed: Any = sys.modules.get("distributed")
     try:
         return distributed is not None and distributed.default_client() is not None
@@ -76,7 +82,7 @@ def _has_client() -> bool:
         return False
 
 
-class Begun(NamedTuple):
+class BegunFits(NamedTuple):
     """Fits over the partitions of a cluster, and what their models know besides the weights.
 
     Attributes
@@ -95,93 +101,115 @@ class Begun(NamedTuple):
     columns: tuple[Any, Any]
 
 
-def begin_fits(template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, folds: int = 0) -> Begun:
+def begin_fits(
+    template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, folds: int = 0
+) -> BegunFits:
     """Begin the fits of the problems of a template over the partitions of X.
 
     Raises
     ------
     ValueError
-        Bad data or options, or options that go on one machine only.
+        Bad data or options, or options that work on one machine only.
     ClusterLostError
         Rows are lost that cannot be computed again.
     """
-    from saddlesvm.cluster import fits, part, rounds, sources
+    from saddlesvm.cluster import fits, method, partition, sources
 
-    model = template
-    (loss, solver, memory), multi_class = checked(model), model.multi_class
-    blocks, client = sources.part_tasks(X, y, sample_weight), fits.client_in_force()
+    loss, solver, memory = check_options(template)
+    client = fits.current_client()
+    blocks = sources.part_tasks(X, y, sample_weight)
+
+    # The classes of all partitions, and the partitions with the problems over them.
     labels = None
-    if is_classifier(model):
-        with fits.naming_losses(client):
-            found = fits.classes_and_weights(client, blocks)
-        labels = _weigh_found(model, *found)
-    kind, seed = model._intercept_kind(), draw_seed(model.random_state)
-    scale = 0.0 if kind == "none" else 1.0 if kind == "free" else float(model.intercept_scaling)
-    split = part.Split(0 if labels is None else labels[0].size, multi_class, folds)
-    with fits.naming_losses(client):
-        partitions = fits.Partitions.made(
-            client, blocks, split, labels, (kind, scale), same_lambda=model.lam is not None, seed=seed
+    if is_classifier(template):
+        with fits.name_losses(client):
+            classes, sums = fits.find_classes(client, blocks)
+        labels = _weigh_classes(template, classes, sums)
+    kind = template._intercept_kind()
+    scale = {"none": 0.0, "free": 1.0}.get(kind, float(template.intercept_scaling))
+    seed = draw_seed(template.random_state)
+    n_classes = 0 if labels is None else labels[0].size
+    split = partition.Split(n_classes, template.multi_class, folds)
+    uses_lambda = template.lam is not None
+    with fits.name_losses(client):
+        partitions = fits.make_partitions(
+            client, blocks, split, labels, (kind, scale), same_lambda=uses_lambda, seed=seed
         )
-    posed = model._problem_options()
-    plan = rounds.Training(
+
+    # The problem and its limits.
+    posed = template._problem_options()
+    joint = None
+    if template.multi_class in JOINT:
+        joint = JOINT[template.multi_class].joint
+    plan = method.ClusterPlan(
         loss=loss,
         C=resolve_C(posed.get("C"), posed.get("lam"), partitions.n)[0],
         n=partitions.n,
-        problems=split.problems,
+        problems=split.n_problems,
         n_features=partitions.n_features,
-        tol=model.tol,
-        passes=solver.passes,
-        max_rounds=model.max_iter,
-        max_time=model.max_time,
+        tol=template.tol,
+        max_rounds=template.max_iter,
+        max_time=template.max_time,
         seed=seed,
-        uses_lambda=model.lam is not None,
+        uses_lambda=uses_lambda,
         free=kind == "free",
         scale=scale,
         penalty=posed.get("penalty", L2()),
         share=posed.get("share", 1.0),
-        joint=JOINT[multi_class].joint if multi_class in JOINT else None,
-        vectors=split.vectors,
+        joint=joint,
+        vectors=split.n_vectors,
     )
-    names = sources.feature_names(X)
+
+    # What the models know besides.
     features: dict[str, Any] = {"n_features_in_": partitions.n_features}
+    names = sources.feature_names(X)
     if names is not None:
         features["feature_names_in_"] = np.array(names, dtype=object)
     give_features(template, features)
     columns: tuple[Any, Any] = (None, None)
     if isinstance(X, (list, tuple)) and not is_task(X[0]):
         columns = (y, sample_weight if isinstance(sample_weight, str) else None)
-    watch = functools.partial(_watch, model, rounds.narrate)
-    found_fits = fits.ClusterFits(partitions, plan, solver, memory, watch)
-    return Begun(template, found_fits, None if labels is None else Labels(labels[0]), columns)
+    watch = functools.partial(_watch, template, method.print_round)
+    begun = fits.ClusterFits(partitions, plan, solver, memory, watch)
+    return BegunFits(template, begun, None if labels is None else Labels(labels[0]), columns)
 
 
-def checked(model: Any) -> tuple[Loss, Any, int]:
-    """The loss, the solver on a cluster, and the bytes of rows that may be brought together on a worker.
+def check_options(model: Any) -> tuple[Loss, str, int]:
+    """Return the loss, the solver, and the bytes of rows that may be brought together on a worker.
 
     Raises
     ------
     ValueError
         An option is not one, or works on one machine only.
     """
-    from saddlesvm.cluster.methods import cluster_solver
+    from saddlesvm.cluster.choice import check_cluster_solver
 
     multi_class = model.multi_class
     if model.C is not None and not isinstance(model.C, NUMBER):
-        raise ValueError(f"C={model.C!r} works on one machine only: on a cluster, LinearSVCCV chooses C")
+        raise ValueError(
+            f"C={model.C!r} works on one machine only: on a cluster, LinearSVCCV chooses C"
+        )
     for name, (usual, instead) in FOR_ONE_MACHINE.items():
-        if getattr(model, name, usual) != usual:
-            raise ValueError(f"{name}={getattr(model, name)!r} works on one machine only: {instead}")
+        given = getattr(model, name, usual)
+        if given != usual:
+            raise ValueError(f"{name}={given!r} works on one machine only: {instead}")
     loss: Loss = loss_for(multi_class, model._check_options())
     if multi_class in JOINT and model.penalty != "l2":
-        raise ValueError(f"multi_class={multi_class!r} supports penalty='l2' only; got {model.penalty!r}")
-    return loss, cluster_solver(model.solver), MEMORY if model.memory is None else memory_bytes(model.memory)
+        raise ValueError(
+            f"multi_class={multi_class!r} supports penalty='l2' only; got {model.penalty!r}"
+        )
+    memory = MEMORY if model.memory is None else memory_bytes(model.memory)
+    return loss, check_cluster_solver(model.solver), memory
 
 
-def _weigh_found(template: Any, classes: np.ndarray, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def _weigh_classes(
+    template: Any, classes: np.ndarray, sums: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the classes, with the factors of their rows' weights, whose sums are given."""
     if classes.size < 2:
         raise ValueError(f"y holds {classes.size} class only: at least two are needed")
-    check_classification_targets(np.repeat(classes, 3))  # a class a row would look like a regression
+    # Repeated, because a class a row would look like a regression.
+    check_classification_targets(np.repeat(classes, 3))
     if not sums.all():
         absent = classes.tolist()[int(np.argmin(sums))]
         raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
@@ -192,14 +220,16 @@ def _weigh_found(template: Any, classes: np.ndarray, sums: np.ndarray) -> tuple[
 
 
 def _watch(model: Any, print_line: Callable[[dict[str, Any]], None], row: dict[str, Any]) -> bool:
-    """Hand a round to the callbacks, and print it if requested; whether a callback asks to stop."""
+    """Hand a round to the callbacks, and print it if requested; return True if one asks to stop."""
     if model.verbose:
         print_line(row)
     asked = [callback(row) for callback in model.callbacks or ()]
     return any(asked)
 
 
-def fit_on_cluster(template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, given: dict[str, Any]) -> Fitted:
+def fit_on_cluster(
+    template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, given: dict[str, Any]
+) -> Fitted:
     """Fit a linear model to rows on a cluster.
 
     Parameters
@@ -222,14 +252,17 @@ def fit_on_cluster(template: Any, X: Any, y: Any, sample_weight: ArrayLike | Non
 
     if not template._takes_clusters:
         raise ValueError(
-            f"{type(template).__name__} takes rows of this machine; LinearSVC and LinearSVR take a cluster's"
+            f"{type(template).__name__} takes rows of this machine; LinearSVC and LinearSVR take "
+            "a cluster's"
         )
     odd = [name for name, value in given.items() if value is not None]
     if odd:
-        raise ValueError(f"{odd[0]} works on one machine only; leave it out where the rows are on a cluster")
+        raise ValueError(
+            f"{odd[0]} works on one machine only; leave it out where the rows are on a cluster"
+        )
     begun = begin_fits(template, X, y, sample_weight)
     try:
-        solution = begun.fits.solution()
+        solution = begun.fits.solve()
     except ClusterLostError as lost:
         if lost.solution is not None:
             lost.model = make_model(_gather(begun, lost.solution))
@@ -239,17 +272,20 @@ def fit_on_cluster(template: Any, X: Any, y: Any, sample_weight: ArrayLike | Non
     return _gather(begun, solution, stacklevel=6)
 
 
-def _gather(begun: Begun, solution: Any, template: Any = None, stacklevel: int = 0) -> Fitted:
+def _gather(begun: BegunFits, solution: Any, template: Any = None, stacklevel: int = 0) -> Fitted:
     """Return what a solution leaves behind; warn, at a `stacklevel`, if it was not certified.
 
     A `template` takes the place of the one of the fits.
     """
     plan = begun.fits.plan
-    template = begun.template if template is None else template
-    trace = trace_of(solution.trace, plan.n)
+    if template is None:
+        template = begun.template
+    trace = make_trace(solution.trace, plan.n)
     W = solution.W.reshape(len(solution.certificates), plan.vectors, -1)
-    results = [
-        FitResult(
+    results: list[FitResult] = []
+    for w, certificate in zip(W, solution.certificates, strict=True):
+        # The problems shared the rounds, which count for the first one.
+        result = FitResult(
             coef=w[:, :-1].copy(),
             intercept=w[:, -1] * plan.scale,
             alpha=np.empty(0),
@@ -258,13 +294,12 @@ def _gather(begun: Begun, solution: Any, template: Any = None, stacklevel: int =
             tol=plan.tol,
             epochs=solution.rounds,
             rows_touched=plan.n * solution.rounds,
-            seconds_solving=0.0 if k else solution.seconds,
+            seconds_solving=0.0 if results else solution.seconds,
             seconds_certifying=0.0,
-            trace=Trace() if k else trace,
+            trace=Trace() if results else trace,
             reason=solution.reason,
         )
-        for k, (w, certificate) in enumerate(zip(W, solution.certificates, strict=True))
-    ]
+        results.append(result)
     if stacklevel:
         results[0].warn(stacklevel=stacklevel)
     posed = Training((), plan.loss, None, begun.labels)
@@ -279,18 +314,33 @@ def _gather(begun: Begun, solution: Any, template: Any = None, stacklevel: int =
     )
 
 
-def trace_of(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
-    """The record of the rounds that had a model, for n rows, in the form that fits in memory have."""
+def make_trace(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
+    """Return the rounds that had a model as the trace of a fit in memory to n rows."""
     trace = Trace()
     for row in rounds:
-        if np.isfinite(row["gap"]):
-            figures = {name: row[name] for name in ("primal", "dual", "gap", "relative_gap")}
-            figures |= {"epoch": row["round"], "rows_touched": n * row["round"], "seconds_solving": row["seconds"]}
-            trace(Record(seconds_certifying=0.0, active=n, change=np.nan, remark="", coef=NO_WEIGHTS, **figures))
+        if not np.isfinite(row["gap"]):
+            continue
+        record = Record(
+            epoch=row["round"],
+            rows_touched=n * row["round"],
+            seconds_solving=row["seconds"],
+            seconds_certifying=0.0,
+            primal=row["primal"],
+            dual=row["dual"],
+            gap=row["gap"],
+            relative_gap=row["relative_gap"],
+            active=n,
+            change=np.nan,
+            remark="",
+            coef=NO_WEIGHTS,
+        )
+        trace(record)
     return trace
 
 
-def models_along(template: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None) -> tuple[list[Any], list[float]]:
+def fit_path_on_cluster(
+    template: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None
+) -> tuple[list[Any], list[float]]:
     """Return a model for each C, ascending, and the seconds of each fit.
 
     A fit begins where the last one ended.
@@ -298,15 +348,15 @@ def models_along(template: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: A
     begun = begin_fits(copy_options(template), X, y, sample_weight)
     models = []
     seconds = []
-    for C, solution in begun.fits.along(Cs.tolist()):
+    for C, solution in begun.fits.solve_along(Cs.tolist()):
         own = copy_options(begun.template, C=C)
         models.append(make_model(_gather(begun, solution, own, stacklevel=7)))
         seconds.append(solution.seconds)
     return models, seconds
 
 
-class Searched(NamedTuple):
-    """What a cross-validation on a cluster found, up to the C that there was time for.
+class ClusterSearch(NamedTuple):
+    """The results of a cross-validation on a cluster, up to the C that there was time for.
 
     Attributes
     ----------
@@ -320,7 +370,9 @@ class Searched(NamedTuple):
     gaps: np.ndarray
 
 
-def search_on_cluster(template: Any, folds: Any, X: Any, y: Any, sample_weight: ArrayLike | None, Cs: np.ndarray) -> Searched:
+def search_on_cluster(
+    template: Any, folds: Any, X: Any, y: Any, sample_weight: ArrayLike | None, Cs: np.ndarray
+) -> ClusterSearch:
     """Cross-validate a classifier over C: the models of all folds and rows share every round.
 
     Raises
@@ -330,52 +382,59 @@ def search_on_cluster(template: Any, folds: Any, X: Any, y: Any, sample_weight: 
     """
     folds = 5 if folds is None else folds
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < FEWEST_FOLDS:
-        raise ValueError(f"cv must be a number of folds, at least {FEWEST_FOLDS}, on a cluster; got {folds!r}")
+        raise ValueError(
+            f"cv must be a number of folds, at least {FEWEST_FOLDS}, on a cluster; got {folds!r}"
+        )
     begun = begin_fits(template, X, y, sample_weight, folds)
     partitions = begun.fits.partitions
     fits = []
     scores = []
     gaps = []
-    for C, solution in begun.fits.along(Cs.tolist()):
+    for C, solution in begun.fits.solve_along(Cs.tolist()):
         scores.append(partitions.shares_right(solution.W))
-        each = np.array([one.relative_gap for one in solution.certificates])
-        gaps.append(each.reshape(-1, partitions.split.kinds)[:-1].max(axis=1))
+        # The largest gap of the problems of each fold; the last problems are those of all rows.
+        each = np.array([certificate.relative_gap for certificate in solution.certificates])
+        gaps.append(each.reshape(-1, partitions.split.n_kinds)[:-1].max(axis=1))
         own = copy_options(begun.template, C=C)
         fits.append(_gather(begun, begun.fits.of_all_rows(solution), own, stacklevel=6))
-    return Searched(fits, np.array(scores), np.array(gaps))
+    return ClusterSearch(fits, np.array(scores), np.array(gaps))
 
 
-def over_blocks(method: Method) -> Method:
+def apply_to_any_rows(method: Method) -> Method:
     """Let a method that takes rows take those of a cluster or of a device, too.
 
     Its result is then a Dask array, not yet computed, or an array beside the rows.
     """
 
     @functools.wraps(method)
-    def of_any_rows(model: Any, X: Any) -> Any:
+    def apply_anywhere(model: Any, X: Any) -> Any:
         if is_on_device(X):
             found = method(model, X)
             return sent(found, X) if found.dtype.kind in "iuf" else found
         if not is_distributed(X):
             return method(model, X)
-        from saddlesvm.cluster.sources import lazily
+        from saddlesvm.cluster.sources import apply_lazily
 
         check_is_fitted(model)
-        width = X.shape[1] if len(getattr(X, "shape", ())) > 1 else model.n_features_in_
+        width = model.n_features_in_
+        if len(getattr(X, "shape", ())) > 1:
+            width = X.shape[1]
         if width != model.n_features_in_:
             name = type(model).__name__
             raise ValueError(
-                f"X has {width} features, but {name} is expecting {model.n_features_in_} features as input"
+                f"X has {width} features, but {name} is expecting {model.n_features_in_} features "
+                "as input"
             )
         # Workers get the weights, and nothing that grows with rows, rounds or features' names.
         fitted = fitted_value(model)
         bare = clone(fitted.template).set_params(callbacks=None)
         give_features(bare, {"n_features_in_": model.n_features_in_})
-        light = make_model(replace(fitted, template=bare, trace=None, duals=None, rounds=None, choice=None, data=None))
+        small = replace(fitted, template=bare, trace=None, duals=None)
+        light = make_model(replace(small, rounds=None, choice=None, data=None))
         like = method(light, np.zeros((1, model.n_features_in_)))[:0]
-        return lazily(X, functools.partial(method, light), like, fitted.columns)
+        return apply_lazily(X, functools.partial(method, light), like, fitted.columns)
 
-    return cast(Method, of_any_rows)
+    return cast(Method, apply_anywhere)
 
 
 def score_anywhere(score: Callable[..., Any]) -> Callable[..., Any]:

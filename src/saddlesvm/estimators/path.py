@@ -32,7 +32,7 @@ from saddlesvm.data.door import check_design, checked_data
 from saddlesvm.data.label_checks import check_labels, encode_classes
 from saddlesvm.estimators.base import Estimator, draw_seed
 from saddlesvm.estimators.fitted import Fitted, former_fit, make_model
-from saddlesvm.estimators.on_cluster import is_distributed, models_along
+from saddlesvm.estimators.on_cluster import fit_path_on_cluster, is_distributed
 from saddlesvm.estimators.register import ENDS
 from saddlesvm.estimators.solve import goes_by_blocks, part_problem
 from saddlesvm.estimators.training import fit_copy
@@ -508,7 +508,7 @@ def fit_path(
     """
     check_model(model)
     if is_distributed(X):
-        models, seconds = models_along(model, X, y, Cs, sample_weight)
+        models, seconds = fit_path_on_cluster(model, X, y, Cs, sample_weight)
         return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
     jobs = threads_over(model, X, y, Cs)
     with (

@@ -1,8 +1,9 @@
 """Passes: apply a function to each part of the rows, wherever they are, and combine the results.
 
 :class:`InMemory` divides the rows among threads, :class:`FromFiles` reads a block after the
-other, and a cluster holds its rows in partitions (:class:`saddlesvm.cluster.part.Part`). Code over
-passes, such as margins or the sums of a certificate, works in all these places.
+other, and a cluster holds its rows in partitions
+(:class:`saddlesvm.cluster.partition.Partition`). Code over passes, such as margins or the sums of a
+certificate, works in all these places.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class MultinomialOnFiles(PassesOverFiles):
         """Take the step, or shorten the last one."""
         method = state.method
         setting = Setting(problem.loss, problem.C, problem.regularizer, target, 0.0)
-        step = method.take(setting, work.found)
+        method.take(setting, work.found)
         state.proves_itself = True
         state.proven = True
         state.w = method.model
@@ -124,7 +124,7 @@ class MultinomialOnFiles(PassesOverFiles):
             # Far out, the objective may have no curvature to use: the run begins at zero instead.
             method.start_at(np.zeros_like(method.at))
         elif state.estimate > target:
-            method.learn(setting, step.solve(work.found))
+            method.choose(setting, work.found.pieces)
         state.active = method.active
         state.remark = method.remark
         state.satisfied = method.ended

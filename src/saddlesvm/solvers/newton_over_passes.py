@@ -14,7 +14,7 @@ corrected by what the last steps told.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -185,15 +185,18 @@ class NewtonOverPasses(OverPasses):
             return 0.0
         return telling
 
-    def take(self, setting: Setting, found: Looked) -> SampleStep | None:
-        """Learn from a pass; the problem over the rows taken along, which finds the next step where there is one."""
+    def take(self, setting: Setting, found: Looked) -> None:
+        """Learn from a pass, and choose the point of the next one.
+
+        If rows are taken along, :meth:`choose` chooses it.
+        """
         asked = self.question()
         self.asked = asked
         self.passes += 1
         if self.inner.under_way:
             self.inner.go_on(self.penalty(setting), setting.C * found.product)
             self.step_along_products()
-            return None
+            return
         self.model = self.at
         self.told = found
         task = self.task(setting)
@@ -209,12 +212,11 @@ class NewtonOverPasses(OverPasses):
             charged = np.array([0.5 * float(np.vdot(W, ridge * W)) for W in points])
             self.found.line = primal_of(setting.C, found.line, charged)
         if self.takes_along:
-            return SampleStep(self, setting)
+            return
         if self.wide:
             self.begin_products(setting)
         else:
             self.choose(setting)
-        return None
 
     def penalty(self, setting: Setting) -> np.ndarray:
         """The diagonal of the regulariser, positive."""
@@ -293,11 +295,6 @@ class NewtonOverPasses(OverPasses):
         self.estimate = self.gap if self.free else run.best.relative_gap
         self.ended = run.stuck
 
-    def learn(self, setting: Setting, solved: Stepped) -> bool:
-        """Take a step that may have been found elsewhere; the multipliers are those of the point that it leaves."""
-        vars(self).update(vars(solved.method))
-        return False
-
     def ask_balanced(self) -> Look:
         """What a pass with balanced multipliers is to find out, which proves the last point of a free intercept."""
         assert self.told is not None
@@ -335,31 +332,3 @@ def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> Curvature
     few = Memory(stacked_rows(values), np.arange(codes.size))
     machine = Softmax(codes, weights, count, nothing())
     return Curvature(bent, None, False, few, bends, machine)
-
-
-class SampleStep(NamedTuple):
-    """The step of a method by the rows that a pass has taken along.
-
-    Attributes
-    ----------
-    method : NewtonOverPasses
-    setting : Setting
-    """
-
-    method: NewtonOverPasses
-    setting: Setting
-
-    def solve(self, found: Looked) -> Stepped:
-        """Choose the point of the next pass; `found` has the rows."""
-        self.method.choose(self.setting, found.pieces)
-        return Stepped(self.method)
-
-
-class Stepped(NamedTuple):
-    """A method that has taken a step."""
-
-    method: NewtonOverPasses
-
-    def without_rows(self) -> Stepped:
-        """Itself: nothing of a row is in it."""
-        return self

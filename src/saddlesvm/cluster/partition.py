@@ -1,0 +1,352 @@
+"""A partition of the rows on a cluster, and the problems that are solved over it.
+
+Everything here runs where the rows are, in tasks of a cluster or in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from saddlesvm.data.column_errors import naming_columns
+from saddlesvm.data.label_checks import check_targets
+from saddlesvm.multiclass.splits import has_factors, sub_problems_of
+from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, without_folds
+from saddlesvm.problem.intercepts import InterceptName
+from saddlesvm.problem.loss import Loss
+from saddlesvm.problem.problem import Problem
+from saddlesvm.rows import layouts as rows
+from saddlesvm.rows.csr_checks import canonical
+from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.matrix import BadRowError, check_norms
+from saddlesvm.rows.passes import InMemory, squared_norms
+from saddlesvm.rows.small_types import kept_type, precision_of, widen
+
+NO_ROWS = np.empty(0)
+NO_FACTORS = np.empty(0)
+NO_FOLDS = np.empty(0, dtype=np.int16)
+
+
+class Split(NamedTuple):
+    """The problems that a fit solves together over the same partitions.
+
+    Attributes
+    ----------
+    classes : int
+        0 for targets.
+    multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}
+    folds : int
+        0 for none. Problems come fold by fold, each without the rows of a fold, and last those of
+        all rows.
+    """
+
+    classes: int
+    multi_class: str = "ovr"
+    folds: int = 0
+
+    def sub_problems(
+        self,
+        y: np.ndarray = NO_ROWS,
+        fold: np.ndarray = NO_FOLDS,
+        factors: np.ndarray | None = None,
+    ) -> Sequence[SubProblem]:
+        """Return the problems over rows with these class numbers (or targets) and folds.
+
+        `factors` are those of :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`.
+        """
+        if not self.classes:
+            return without_folds([SubProblem(0, "", y)], fold, self.folds)
+        codes = y.astype(np.intp)
+        kinds = sub_problems_of(self.multi_class, codes, np.arange(self.classes), factors)
+        return without_folds(kinds, fold, self.folds)
+
+    @property
+    def n_problems(self) -> int:
+        """The number of all problems."""
+        return len(self.sub_problems())
+
+    @property
+    def n_kinds(self) -> int:
+        """The number of problems over the same rows: of classes or pairs, or one."""
+        return self.n_problems // (self.folds + 1)
+
+    @property
+    def n_vectors(self) -> int:
+        """Weight vectors of a problem: one, or one for each class of a joint machine."""
+        return self.sub_problems()[0].n_vectors
+
+
+class Partition(NamedTuple):
+    """Rows of a partition, and the problems over them.
+
+    Attributes
+    ----------
+    X : Dense or CSR
+    y : ndarray of shape (n,)
+        Class numbers or targets.
+    weights : ndarray of shape (n,) or (0,)
+        Row weights; empty if all are 1.
+    norms : ndarray of shape (n,)
+        Squared norms of the rows.
+    split : Split
+    intercept : str
+    number : int
+        Of the partition.
+    fold : ndarray of shape (n,) or (0,)
+        The fold of each row; empty without folds.
+    factors : ndarray of shape (problems,) or (0,)
+        The row weights of each problem are multiplied by them; empty for 1.
+    class_factors : ndarray, optional
+        The same for the rows of each class in its own problem.
+    """
+
+    X: Rows
+    y: np.ndarray
+    weights: np.ndarray
+    norms: np.ndarray
+    split: Split
+    intercept: InterceptName
+    number: int = 0
+    fold: np.ndarray = NO_FOLDS
+    factors: np.ndarray = NO_FACTORS
+    class_factors: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int(self.y.size)
+
+    @property
+    def row_weights(self) -> np.ndarray:
+        """The weights of the rows, shape (size,)."""
+        return self.weights if self.weights.size else np.ones(self.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, with labels, weights and norms."""
+        if not self.size:
+            return 0
+        return self.X.nbytes + self.y.nbytes + self.weights.nbytes + self.norms.nbytes
+
+    def sub_problems(self) -> Sequence[SubProblem]:
+        """Return the problems over these rows."""
+        return self.split.sub_problems(self.y, self.fold, self.class_factors)
+
+    def problems(self, loss: Loss, C: float, indices: Iterable[int]) -> Iterator[Problem]:
+        """Yield the regularised risk problems with these numbers, one at a time."""
+        every = self.sub_problems()
+        for index in indices:
+            weights = self.weights if self.weights.size else None
+            if self.factors.size:
+                weights = self.factors[index] * self.row_weights
+            yield every[index].problem(
+                self.X, loss, C=C, weights=weights, intercept=self.intercept, norms=self.norms
+            )
+
+
+def make_partition(
+    X: Any,
+    y: Any,
+    weights: Any,
+    classes: np.ndarray | None,
+    scale: float,
+    intercept: InterceptName,
+    factors: np.ndarray | None = None,
+    *,
+    number: int = 0,
+    multi_class: str = "ovr",
+    folds: int = 0,
+    seed: int = 0,
+) -> Partition:
+    """Check the rows of a partition and bring them into the form that the kernels read.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    y : array-like of shape (n,)
+    weights : array-like of shape (n,), optional
+    classes : ndarray, optional
+        All labels, ascending; None if y holds targets.
+    scale : float
+        Value of the virtual feature; 0 without an intercept.
+    intercept : str
+    factors : ndarray, optional
+        Factors on the weights of the rows of each class.
+    number : int, default=0
+        Of the partition.
+    multi_class, folds
+        See :class:`Split`. Rows are dealt out to the folds at random.
+    seed : int, default=0
+        Of the folds.
+
+    Raises
+    ------
+    ValueError
+        Bad data; the message says what was found.
+    """
+    X = as_matrix(X)
+    n = X.shape[0]
+    design = rows.as_rows(X, scale)
+    norms = np.empty(0)
+    if n:
+        try:
+            norms = check_norms(squared_norms(design), design)
+        except BadRowError as error:
+            raise BadRowError(error.message, error.row, number) from None
+
+    # Class numbers, or targets.
+    codes = np.empty(0)
+    count = 0
+    if classes is not None:
+        codes = np.searchsorted(classes, np.asarray(y).ravel()).astype(np.float64)
+        count = len(classes)
+    elif n:
+        codes = check_targets(y, n)
+
+    s = np.empty(0)
+    if weights is not None:
+        s = np.ascontiguousarray(weights, dtype=np.float64).ravel()
+    if s.size and not (np.isfinite(s).all() and (s >= 0.0).all()):
+        raise ValueError("sample_weight must be finite and not negative")
+
+    # One-vs-rest weighs a class in its own problem only; other ways weigh its rows everywhere.
+    own_factors = None
+    if has_factors(multi_class, count):
+        own_factors = factors
+    elif factors is not None:
+        s = factors[codes.astype(np.intp)] * (s if s.size else 1.0)
+    return Partition(
+        X=design,
+        y=np.ascontiguousarray(codes),
+        weights=s,
+        norms=norms,
+        split=Split(count, multi_class, folds),
+        intercept=intercept,
+        number=number,
+        fold=draw_folds(n, folds, seed, number),
+        class_factors=own_factors,
+    )
+
+
+def draw_folds(n: int, folds: int, seed: int, number: int) -> np.ndarray:
+    """Draw the fold of each row of a partition; empty without folds."""
+    if not folds:
+        return NO_FOLDS
+    drawn = np.random.default_rng([seed, number]).permutation(n) + number
+    return (drawn % folds).astype(np.int16)
+
+
+def as_matrix(X: Any) -> Any:
+    """Return a block of rows as a C-contiguous array or CSR matrix of a type that kernels take."""
+    values = X.to_numpy() if hasattr(X, "to_numpy") else X
+    given = getattr(values, "dtype", None)
+    if getattr(given, "kind", "") == "c":
+        raise ValueError("Complex data not supported: features must be real numbers")
+    if sparse.issparse(values):
+        return canonical(sparse.csr_array(values, dtype=precision_of(values.dtype)))
+    if given is not None and kept_type(given) is not None:
+        return np.ascontiguousarray(values)
+    with naming_columns(X):
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def take_rows(part: Partition, chosen: np.ndarray) -> Partition:
+    """Copy some rows of a partition."""
+    weights = part.weights[chosen] if part.weights.size else part.weights
+    fold = part.fold[chosen] if part.fold.size else part.fold
+    return part._replace(
+        X=part.X.taken(chosen),
+        y=part.y[chosen],
+        weights=weights,
+        norms=part.norms[chosen],
+        fold=fold,
+    )
+
+
+def join_partitions(pieces: Sequence[Partition]) -> Partition:
+    """Return one partition of all these rows."""
+    filled = [piece for piece in pieces if piece.size] or list(pieces[:1])
+    first = filled[0]
+    weights = np.empty(0)
+    if any(piece.weights.size for piece in filled):
+        weights = np.concatenate([piece.row_weights for piece in filled])
+    # Dense rows keep their type. SciPy stacks sparse ones, and dense ones among them.
+    X: Any
+    if any(piece.X.sparse for piece in filled):
+        blocks = []
+        for piece in filled:
+            values = piece.X.matrix if piece.X.sparse else sparse.csr_array(widen(piece.X.values))
+            blocks.append(values)
+        X = sparse.csr_array(sparse.vstack(blocks, format="csr"))
+    else:
+        X = np.concatenate([piece.X.values for piece in filled if not piece.X.sparse])
+    return first._replace(
+        X=rows.as_rows(X, first.X.bias),
+        y=np.concatenate([piece.y for piece in filled]),
+        weights=weights,
+        norms=np.concatenate([piece.norms for piece in filled]),
+        fold=np.concatenate([piece.fold for piece in filled]),
+    )
+
+
+def find_labels(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct labels of a partition, and the sum of the weights of each one's rows.
+
+    Raises
+    ------
+    ValueError
+        There are no labels, or some are missing.
+    """
+    if y is None:
+        raise ValueError(
+            "requires y to be passed, but the target y is None: the file holds no labels"
+        )
+    labels = np.asarray(y).ravel()
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity: labels must be finite.")
+    found, codes = np.unique(labels, return_inverse=True)
+    s = None if weights is None else np.asarray(weights, dtype=np.float64).ravel()
+    return found, np.bincount(codes, s, found.size).astype(np.float64)
+
+
+def find_shape(part: Partition) -> tuple[int, int, int]:
+    """Return the rows, features and bytes of a partition."""
+    return part.size, part.X.n_features, part.nbytes
+
+
+def count_rows(part: Partition) -> np.ndarray:
+    """Count the rows of a partition in each problem, shape (problems,)."""
+    counts = []
+    for sub in part.sub_problems():
+        counts.append(part.size if sub.members is None else sub.members.size)
+    return np.array(counts)
+
+
+def set_factors(part: Partition, factors: np.ndarray) -> Partition:
+    """Return the partition with factors on the weights of each problem's rows."""
+    return part._replace(factors=factors)
+
+
+def count_right(part: Partition, W: np.ndarray) -> np.ndarray:
+    """Count, for each fold, the rows predicted correctly and all rows; shape (2, folds).
+
+    W are the weights of all problems, see :class:`Split`.
+    """
+    split = part.split
+    counts = np.zeros((2, split.folds), dtype=np.int64)
+    each = split.n_kinds * split.n_vectors
+    for fold in range(split.folds):
+        members = np.flatnonzero(part.fold == fold)
+        if not members.size:
+            continue
+        # The rows of a fold are scored by the models that left it out.
+        passes = InMemory(part.X, members.astype(np.int32), 1.0)
+        own = W[fold * each : (fold + 1) * each]
+        scores = np.stack([passes.margins(w) for w in own], axis=1)
+        guessed = likely_classes(scores, split.classes, split.multi_class == "ovo")
+        counts[0, fold] = np.count_nonzero(guessed == part.y[members])
+        counts[1, fold] = members.size
+    return counts
