@@ -82,7 +82,9 @@ class Recorder:
         self.solver = solver
         self.problem = plane.problem
         self.state = solver.init(self.problem, seed)
-        self.foresight = Foresight(solver, self.state) if hasattr(solver, "sampling") else None
+        self.foresight: Foresight | None = None
+        if isinstance(solver, (Pegasos, KernelPegasos)):
+            self.foresight = Foresight(solver, self.state)
         self.batch = getattr(solver, "batch_size", 1)
         self.seconds_per_row = self._measure_seconds_per_row(seed)
         self.bars = np.zeros(0)
@@ -121,7 +123,7 @@ class Recorder:
 
     def _rows_at(self, position: int) -> list[int]:
         """Return the row that was at this position of the pass; empty for a pass over all rows."""
-        if isinstance(self.solver, DCD):
+        if isinstance(self.solver, (DCD, SDCA)):
             return [int(self.state.sequence[position])]
         return []
 

@@ -320,7 +320,7 @@ AnyDualState = TypeVar("AnyDualState", bound=DualState)
 class DualAscent(SolverBase):
     """The base class of dual coordinate solvers over rows in memory."""
 
-    def begun(
+    def begin(
         self,
         kind: type[AnyDualState],
         problem: Problem,
@@ -342,12 +342,6 @@ class DualAscent(SolverBase):
             "active": problem.members.size,
         }
         return kind(w=w, alpha=alpha, offset=offset, **shared | own)
-
-    @staticmethod
-    def count(state: DualState, visits: int) -> None:
-        """Count row visits."""
-        state.rows_touched += visits
-        state.epochs = state.rows_touched / state.order.size
 
     def solution(self, problem: Problem, state: Any) -> Point:
         """The last iterate."""

@@ -4,132 +4,58 @@ One step picks a row i and moves its dual variable to the best place, the others
 
     d = argmax  -s phi_i*(-(a_i + d) / s) - d x_i.w - (C ||x_i||^2 / 2) d^2,     a_i += d,     w += C d x_i
 
-so that ``w = w(a)`` throughout. Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for
-regularized loss minimization", procedures SDCA, SDCA-Perm (section 3) and Modified-SGD (section 4).
+so that ``w = w(a)`` throughout. This is the loop of :mod:`saddlesvm.solvers.dcd`, in the orders of the
+paper and without shrinking. What the paper adds is here: the start by Modified-SGD, and the outputs.
+
+Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for regularized loss
+minimization", procedures SDCA, SDCA-Perm (section 3) and Modified-SGD (section 4).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.intercepts import move_offset
 from saddlesvm.problem.loss import dual_step
-from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.runtime.randomness import below, draw, make_random, shuffle
+from saddlesvm.runtime.randomness import draw, make_random, shuffle
 from saddlesvm.solvers.base import (
     CYCLIC,
-    EPOCH_METERS,
     PERMUTATION,
     REPLACEMENT,
     Budget,
     DualAscent,
-    DualState,
     check_iterations,
-    end_of_epoch,
     nothing,
-    residual_and_loss,
 )
+from saddlesvm.solvers.dcd import GAP, DCDState, Goal, Rules, near_rows, new_meters
 
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "cyclic": CYCLIC}
-CHOICES = 0x5DEECE66D  # tells the seed of random outputs from that of the rows
-
-
-class Draws(NamedTuple):
-    """The order in which rows are visited, and the position in the epoch."""
-
-    order: np.ndarray
-    sampling: int
-    random: np.ndarray
-    position: int
-
-
-class Iterate(NamedTuple):
-    """The dual point, its weights, and the multiplier of a free intercept (empty without one)."""
-
-    alpha: np.ndarray
-    w: np.ndarray
-    offset: np.ndarray
-
-
-class Average(NamedTuple):
-    """The sums from which the average of the iterates is computed.
-
-    ``total[i]`` sums alpha[i] over the steps up to step ``since[i]`` of the clock, which counts row visits; both arrays
-    are empty when no average is wanted.
-    """
-
-    total: np.ndarray
-    since: np.ndarray
-    clock: int
-
-
-@kernel
-def ascend(
-    terms: Terms, draws: Draws, iterate: Iterate, average: Average, visits: int, target: float, meters: np.ndarray
-) -> Any:
-    """Visit rows; at the end of each epoch note an estimate of the relative gap and stop if it is below `target`.
-
-    Returns the place in the order and the visits done.
-    """
-    order, sampling, random, position = draws
-    alpha, w, offset = iterate
-    total, since, clock = average
-    X, C, n, sums = terms.X, terms.C, order.size, meters[0]
-    done = 0
-    while done < visits:
-        if position == 0 and sampling == PERMUTATION:
-            shuffle(random, order, n)
-        stop = min(n, position + visits - done)
-        done += stop - position
-        for p in range(position, stop):
-            prefetch_next(X, order, p, n, alpha, terms.y, terms.norms)
-            i = order[below(random, n)] if sampling == REPLACEMENT else order[p]
-            a, z = alpha[i], score(terms.penalty, X, i, w, 1.0)
-            residual, paid = residual_and_loss(terms, i, a, z)
-            sums.residual += residual
-            sums.paid += paid
-            sums.coupled += a * z
-            step = dual_step(terms.loss, a, z, terms.y[i], C * terms.norms[i], weight_of(terms.weights, i))
-            clock += 1
-            if step != 0.0:
-                if total.size:
-                    total[i] += a * (clock - since[i])
-                    since[i] = clock
-                alpha[i] = a + step
-                axpy(X, i, C * step, w)
-        position = stop
-        if position == n:
-            position = 0
-            end_of_epoch(meters, True)
-            move_offset(w, offset)
-            if sums.estimate <= target:
-                break
-    return position, done
+CHOICES = 0x5DEECE66D  # tells the seed of random outputs from that of the rows; arbitrary
 
 
 @kernel
 def modified_sgd(terms: Terms, order: np.ndarray, alpha: np.ndarray, w: np.ndarray) -> None:
-    """One epoch of Modified-SGD: row t is optimised as if only the first t rows existed, ``w_t = n C / t sum a_i x_i``.
+    """Make one epoch of Modified-SGD: row t is optimised as if only the first t rows existed.
 
     On return alpha holds the dual variables and w is ``C sum_i a_i x_i``.
     """
     n = order.size
-    whole = n * terms.C
     for t in range(n):
         prefetch_next(terms.X, order, t, n, alpha, terms.y, terms.norms)
         i = order[t]
-        z = dot(terms.X, i, w) * (whole / max(t, 1))
-        q = whole / (t + 1) * terms.norms[i]
+        # During the loop w is sum_i a_i x_i. With t rows before this one, and C n = 1 / lambda, the
+        # paper's weights are w_t = (n C / t) w, and the step is that of n C / (t + 1) in the place of C.
+        z = dot(terms.X, i, w) * (n * terms.C / max(t, 1))
+        q = n * terms.C / (t + 1) * terms.norms[i]
         alpha[i] = dual_step(terms.loss, 0.0, z, terms.y[i], q, weight_of(terms.weights, i))
         if alpha[i] != 0.0:
             axpy(terms.X, i, alpha[i], w)
@@ -138,13 +64,11 @@ def modified_sgd(terms: Terms, order: np.ndarray, alpha: np.ndarray, w: np.ndarr
 
 
 @dataclass
-class SDCAState(DualState):
-    """The dual state, and what an average or a random output needs of the present window of steps.
+class SDCAState(DCDState):
+    """The state of the loop, and what an average or a random output needs of the window of steps.
 
     Attributes
     ----------
-    total, since : ndarray of shape (n_all,) or (0,)
-        The lazy sum of the window's iterates, see :class:`Average`.
     candidate : ndarray of shape (n_all,) or (0,)
         A random iterate of the window, once step `drawn` is reached.
     output : ndarray of shape (n_all,) or (0,)
@@ -155,8 +79,6 @@ class SDCAState(DualState):
         In steps: so far, the bounds of the window, and the step whose iterate is kept.
     """
 
-    total: np.ndarray = field(default_factory=nothing)
-    since: np.ndarray = field(default_factory=nothing)
     candidate: np.ndarray = field(default_factory=nothing)
     output: np.ndarray = field(default_factory=nothing)
     choice: np.ndarray = field(default_factory=nothing)
@@ -180,8 +102,9 @@ class SDCA(DualAscent):
     start : {"zero", "sgd"}, default="zero"
         Begin at alpha = 0 or with one epoch of Modified-SGD. A given starting point replaces either.
     output : {"last", "average", "random"}, default="last"
-        The last iterate; or, of a run of T steps, the average of the iterates before steps T/2 + 1, ..., T, or a random
-        one of these, as in the paper. T is `iterations`; without it, the last 2, 4, 8, ... epochs that are done.
+        The last iterate; or, of a run of T steps, the average of the iterates before steps T/2 + 1, ..., T,
+        or a random one of these, as in the paper. T is `iterations`; without it, the last 2, 4, 8, ...
+        epochs that are done.
     iterations : int, optional
         End after this many steps, a row each (those of Modified-SGD are not counted).
 
@@ -213,32 +136,62 @@ class SDCA(DualAscent):
 
     @property
     def ends_itself(self) -> bool:
+        """Return True if a run ends after a number of steps."""
         return self.iterations is not None
 
     def exhausted(self, state: SDCAState) -> bool:
+        """Return True if a run has made its steps."""
         return self.iterations is not None and state.clock >= self.iterations
 
+    def rules(self, problem: Problem) -> Rules:
+        """Return the options as the loop takes them: no row is set aside, and none stays by another."""
+        return Rules(
+            order=SAMPLINGS[self.sampling],
+            run=1,
+            near=near_rows(problem),
+            eager=0.0,
+            stopping=GAP,
+            threshold=0.0,
+            passes=np.inf,
+            smooth=False,
+        )
+
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> SDCAState:
-        """Zeros, the given dual point, or an epoch of Modified-SGD."""
-        state = self.begun(SDCAState, problem, seed, start, precision=np.float64, meters=np.zeros(1, EPOCH_METERS))
-        alpha, order = state.alpha, state.order
+        """Begin at zeros, at the given dual point, or with an epoch of Modified-SGD."""
+        n = problem.members.size
+        # No certificate rebuilds w, so rounding must not add up.
+        # The loop deals no runs of neighbours and sets no row aside: it needs no room for them.
+        state = self.begin(
+            SDCAState,
+            problem,
+            seed,
+            start,
+            precision=np.float64,
+            meters=new_meters(),
+            blocks=np.zeros(0, dtype=problem.members.dtype),
+            aside=np.zeros(0, dtype=np.uint8),
+        )
+        alpha = state.alpha
         if self.start == "sgd" and (start is None or start.alpha is None):
             if not problem.penalty.identity():
                 raise ValueError(f"start='sgd' needs penalty='l2' (half a square); got {problem.penalty}")
             if self.sampling != "cyclic":
-                shuffle(state.random, order, order.size)
-            modified_sgd(problem.terms, order, alpha, state.w)
-            self.count(state, order.size)
+                shuffle(state.random, state.order, n)
+            modified_sgd(problem.terms, state.order, alpha, state.w)
+            state.rows_touched = n
+            state.epochs = 1.0
+        # Permutations shuffle the order of the epoch before; independent draws need an order apart.
+        state.sequence = state.order.copy() if self.sampling == "replacement" else state.order
         if self.output == "average":
-            state.total = np.zeros(alpha.size)
-            state.since = np.zeros(alpha.size, dtype=np.int64)
+            state.lag = np.zeros(alpha.size)
         if self.output == "random":
             state.candidate = alpha.copy()
             state.choice = make_random(seed ^ CHOICES)
         if self.output != "last":
             state.output = np.zeros(alpha.size)
-        # The iterates of the first window belong to no output: it is the first half of the run, or the first epoch.
-        state.window_end = order.size if self.iterations is None else max(1, self.iterations // 2)
+        # The iterates of the first window belong to no output: it is the first half of the run, or the
+        # first epoch.
+        state.window_end = n if self.iterations is None else max(1, self.iterations // 2)
         return state
 
     def step(self, problem: Problem, state: SDCAState, budget: Budget) -> SDCAState:
@@ -247,7 +200,7 @@ class SDCA(DualAscent):
         if self.iterations is not None:
             goal = min(goal, self.iterations)
         if self.output == "last":
-            self._visit(problem, state, goal - state.clock, budget.relative_gap)
+            self._ascend(problem, state, goal - state.clock, budget.relative_gap)
             return state
         while state.clock < goal:
             stop = min(goal, state.window_end)
@@ -256,47 +209,43 @@ class SDCA(DualAscent):
                 state.candidate[:] = state.alpha
             elif self.output == "random" and state.clock < state.drawn:
                 stop = min(stop, state.drawn)
-            self._visit(problem, state, stop - state.clock, 0.0)
+            self._ascend(problem, state, stop - state.clock, 0.0)
             if state.clock == state.window_end:
-                self.end_window(state)
+                self._end_window(state)
         return state
 
-    def end_window(self, state: SDCAState) -> None:
-        """Note the output of the window that ends, and begin the next one, which ends at twice its start."""
+    def _ascend(self, problem: Problem, state: SDCAState, visits: int, target: float) -> None:
+        """Take so many steps, or fewer if an epoch's estimate of the gap is below the target."""
+        goal = Goal(visits, target, state.clock - state.window_start)
+        state.clock += state.descend(problem, self.rules(problem), goal)
+        # The sums of the first epoch are of variables that were not visited yet.
+        if state.rows_touched <= state.order.size:
+            state.estimate = np.inf
+
+    def _end_window(self, state: SDCAState) -> None:
+        """Note the output of the window that ends, and begin the next one, twice as long."""
         if self.output == "average":
-            total = state.total + state.alpha * (state.clock - state.since)
-            state.output[:] = total / (state.clock - state.window_start)
-            state.total[:] = 0.0
-            state.since[:] = state.clock
+            state.output[:] = state.alpha - state.lag / (state.clock - state.window_start)
+            state.lag[:] = 0.0
         else:
             state.output[:] = state.candidate
         state.has_output = state.window_start > 0
         state.window_start = state.window_end
-        state.window_end = 2 * state.window_start if self.iterations is None else self.iterations
-        if self.output == "random" and state.window_end > state.window_start:
-            state.drawn = state.window_start + draw(state.choice, state.window_end - state.window_start)
+        state.window_end = 2 * state.window_start
+        if self.iterations is not None:
+            state.window_end = self.iterations
+        length = state.window_end - state.window_start
+        if self.output == "random" and length > 0:
+            state.drawn = state.window_start + draw(state.choice, length)
 
     def solution(self, problem: Problem, state: SDCAState) -> Point:
-        """The dual point that `output` asks for; with the running w if it is the last iterate."""
-        return Point(alpha=state.output) if state.has_output else super().solution(problem, state)
+        """Return the dual point that `output` asks for; with the running w if it is the last iterate."""
+        if state.has_output:
+            return Point(alpha=state.output)
+        return super().solution(problem, state)
 
     def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> Any:
-        """Leave the iterates alone; a free intercept, which the paper does not have, takes its best value."""
+        """Leave the iterates alone; a free intercept, which the paper lacks, takes its best value."""
         if problem.intercept.constrained and self.output == "last":
             return super().certified(problem, state, evaluation)
         return state
-
-    def _visit(self, problem: Problem, state: SDCAState, visits: int, target: float) -> None:
-        """Take so many steps, or fewer if an epoch's estimate of the gap is below the target."""
-        state.position, done = ascend(
-            problem.terms,
-            Draws(state.order, SAMPLINGS[self.sampling], state.random, state.position),
-            Iterate(state.alpha, state.w, state.offset),
-            Average(state.total, state.since, state.clock),
-            visits,
-            target,
-            state.meters,
-        )
-        state.clock += done
-        self.count(state, done)
-        state.estimate = float(state.meters["estimate"][0]) if state.rows_touched > state.order.size else np.inf

@@ -122,7 +122,7 @@ class ParallelDCD(DualAscent):
             self.local.init(replace(problem, members=part), seed * self.threads + k) for k, part in enumerate(parts)
         ]
         order = np.concatenate(parts)
-        state = self.begun(
+        state = self.begin(
             ParallelState,
             problem,
             seed,
@@ -213,12 +213,12 @@ class ParallelDCD(DualAscent):
         """Passes of the first thread, until all rows come back."""
         rules, meters = self.local.rules(problem), state.part_meters[:1]
         deck = Deck(state.parts, state.order, state.sequence, state.blocks.ravel(), state.aside, state.randoms[:1])
-        iterate = Iterate(state.alpha, state.w, nothing(), state.offset)
+        iterate = Iterate(state.alpha, state.w, nothing(), state.offset, nothing())
         left = budget.rows
         while left > 0 and state.actives[0] < state.order.size:
             place = Place(int(state.positions[0]), int(state.actives[0]))
             rest = int(meters["length"][0] or place.active) - place.position
-            goal = Goal(min(left, max(rest, 1)), budget.relative_gap)
+            goal = Goal(min(left, max(rest, 1)), budget.relative_gap, 0)
             state.positions[0], state.actives[0], done = descend(
                 problem.terms, deck, rules, iterate, place, goal, meters
             )

@@ -319,8 +319,8 @@ def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
     strength = own.scaling[0].sigma * terms.C
     scaled = Terms(terms.X, terms.loss, terms.y, terms.weights, terms.norms, strength, terms.penalty)
     position, active, visited = descend(
-        scaled, own.deck, rules, Iterate(alpha, own.w, team.nothing, team.nothing),
-        Place(int(standing.position), int(standing.active)), Goal(some, -1.0), own.meters,
+        scaled, own.deck, rules, Iterate(alpha, own.w, team.nothing, team.nothing, team.nothing),
+        Place(int(standing.position), int(standing.active)), Goal(some, -1.0, 0), own.meters,
     )  # fmt: skip
     standing.position, standing.active = position, active
     standing.done += visited
