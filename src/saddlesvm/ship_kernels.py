@@ -73,9 +73,10 @@ def shapes_and_solvers(model: Any) -> tuple[tuple[tuple[int, int], str], ...]:
     """Return shapes of data, and solvers, that need all kernels of a model's default solver."""
     if isinstance(model, (SVC, SVR)):
         return ((OF_KERNELS, "auto"),)
-    if model.multi_class == "ovo":
+    way = getattr(model, "multi_class", "ovr")
+    if way == "ovo":
         return ((TALLEST, "dcd"), (TALLEST, "newton"), (TALLEST, "auto"))
-    if model.multi_class != "ovr":
+    if way != "ovr":
         return ((TALL, "auto"),)
     if model.penalty != "l2":
         return ((TALL, "auto"), (WIDE, "auto"))

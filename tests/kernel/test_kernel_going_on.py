@@ -61,7 +61,6 @@ def test_a_path_has_the_models_of_single_fits(name):
     assert not hasattr(model, "dual_coef_")
     for value, found in zip(path.values, path.models, strict=True):
         assert not found.warm_start
-        assert "_known" not in vars(found)
         alone = clone(model).set_params(**{path.name: float(value)}).fit(X, y)
         same_optimum(found, alone)
 

@@ -21,6 +21,7 @@ from saddlesvm.data.label_checks import (
     has_columns,
     refuse_columns,
 )
+from saddlesvm.estimators.base import option_of
 from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, former_fit
@@ -211,7 +212,7 @@ def choose_C(
         Bad data or options.
     """
     X, y, sample_weight = parts_of(X, y, sample_weight)
-    if model.multi_class != "ovr":
+    if option_of(model, "multi_class") != "ovr":
         raise ValueError(
             f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others"
         )
@@ -309,7 +310,7 @@ def _group_folds(model: Any, groups: Any, n: int) -> Folds:
     """The folds that leave groups out: each alone, or in ten parts."""
     named = check_labels(groups, n)
     count = len(rows_of_groups(named))
-    if model.probability:
+    if option_of(model, "probability"):
         raise ValueError(
             f"probability={model.probability!r} leaves rows out one by one, and groups are left out whole: leave "
             "groups out, or set probability=False"

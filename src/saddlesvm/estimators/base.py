@@ -10,9 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from itertools import chain
-from operator import attrgetter
-from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -20,7 +18,6 @@ from sklearn.utils import check_random_state
 from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
-from saddlesvm.multiclass import sub_problems as multiclass
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
@@ -93,7 +90,6 @@ COMMON = {
     "gap": allowed.NOT_NEGATIVE,
     "max_iter": LIMIT,
     "max_time": LIMIT,
-    "intercept_scaling": allowed.SCALING,
     "n_jobs": allowed.THREADS,
     "callbacks": allowed.CALLBACKS,
     "keep": allowed.KEEP,
@@ -103,9 +99,16 @@ PARAMETERS: dict[
 ] = {}  # the names of each class's parameters, once they were asked for
 
 
+# What the options of classifiers are for estimators without them.
+WITHOUT = {"multi_class": "ovr", "class_weight": None, "probability": False}
 Itself = TypeVar("Itself")
 Model = TypeVar("Model", bound="Estimator")
 Given = ParamSpec("Given")
+
+
+def option_of(estimator: Any, name: str) -> Any:
+    """Return an option of a classifier; its plain value for an estimator without the option."""
+    return getattr(estimator, name, WITHOUT[name])
 
 
 def has_callbacks(estimator: Any) -> bool:
@@ -227,7 +230,7 @@ class Estimator(BaseEstimator):
     multi_class: Any
     class_weight: Any
     probability: Any
-    _fitted: Any = None  # the Fitted that the last fit of a linear model left behind
+    _fitted: Any = None  # the FitFacts that the last fit left behind
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -303,13 +306,14 @@ class Estimator(BaseEstimator):
         return Limits(self.tol, most, self.max_time, every, keep=self.keep, gap=self.gap)
 
     def _strength(self) -> dict[str, float]:
-        """C or lam, whichever is in force, checked."""
-        if self.lam is not None and self.C not in (None, 1.0):
+        """Return C or lam, whichever is in force, checked; C is 1 for an estimator without one."""
+        C: Any = getattr(self, "C", 1.0)
+        lam = getattr(self, "lam", None)
+        if lam is not None and C not in (None, 1.0):
             raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
-        chosen: Any = (
-            getattr(self, "C_", self.C) if not isinstance(self.C, NUMBER) else self.C
-        )  # C="auto" leaves C_
-        name, given = ("C", chosen) if self.lam is None else ("lam", self.lam)
+        if not isinstance(C, NUMBER):
+            C = getattr(self, "C_", C)  # C="auto" leaves C_
+        name, given = ("C", C) if lam is None else ("lam", lam)
         check(name, given, STRENGTH)
         return {name: given}
 
@@ -330,16 +334,22 @@ class Estimator(BaseEstimator):
         if "outcome_" in vars(self):
             self.outcome_ = Outcome(self.outcome_)
 
-    def _set_outcome(self, results: list[FitResult]) -> None:
-        """Set the attributes that say how the sub-problems were solved."""
-        facts = attrgetter(
-            "certificate", "epochs", "seconds_solving", "seconds_certifying", "trace"
-        )
-        certificates, epochs, solving, certifying, traces = zip(*map(facts, results), strict=True)
-        self.certificates_ = list(certificates)
-        self.certificate_ = Certificate.total(certificates)
-        self.outcome_ = multiclass.worst_outcome(results).outcome
-        self.n_iter_ = max(1, int(np.ceil(max(epochs))))
-        self.seconds_solving_ = sum(solving)
-        self.seconds_certifying_ = sum(certifying)
-        self.trace_ = Trace(chain.from_iterable(traces))
+    def _options(self) -> Self:
+        """Return an estimator that is not fitted, with the parameters of this one."""
+        made = object.__new__(type(self))
+        kept = {
+            name: value
+            for name, value in vars(self).items()
+            if not name.startswith("_") and name[-1] != "_"
+        }
+        vars(made).update(kept)
+        return made
+
+    def _hold(self, fitted: Any) -> Self:
+        """Hold a fit, and show it in the public attributes, in place of an earlier one."""
+        for name in list(vars(self)):
+            if name.endswith("_"):
+                delattr(self, name)
+        self._fitted = fitted
+        vars(self).update(fitted.attributes())
+        return self

@@ -203,7 +203,7 @@ def compare_with_fit(model: Any, X: Any, y: Any = None) -> str:
 def find_mark(model: Any) -> str:
     """Return the mark of the data of a model's fit; empty if it has none."""
     fitted = getattr(model, "_fitted", None)
-    return "" if fitted is None else str(fitted.mark)
+    return str(getattr(fitted, "mark", ""))
 
 
 def describe_finding(model: Any, difference: str, certificate: Certificate) -> dict[str, str]:

@@ -1,14 +1,16 @@
 """A fitted linear model as a value, and functions of it: scores, labels, problems, starts.
 
-A fit returns a :class:`Fitted`. An estimator holds it, and copies its public attributes from it.
-Whatever follows from a fit (bounds, proofs, leave-one-out, paths, calibration, folds, files,
-predictions on a cluster) takes the value and returns values.
+A fit of any machine leaves :class:`FitFacts`, that of a linear model a :class:`Fitted`. An
+estimator holds the value, and copies its public attributes from it. Whatever follows from a fit
+(bounds, proofs, leave-one-out, paths, calibration, folds, files, predictions on a cluster) takes
+the value and returns values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,11 +21,11 @@ from sklearn.exceptions import NotFittedError
 
 from saddlesvm.answers.labels import Rule
 from saddlesvm.data.door import Design, check_design
-from saddlesvm.estimators.base import Labels, Training
-from saddlesvm.fit.outcome import Outcome, Trace
+from saddlesvm.estimators.base import Labels, Training, option_of
+from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.splits import FormerFit
-from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes
+from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, worst_outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import intercept_kind
@@ -48,31 +50,112 @@ class Data(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Fitted:
-    """What a fit of a linear model leaves behind.
+class FitFacts:
+    """What the fit of any machine, linear or with a kernel, leaves behind.
 
     Attributes
     ----------
-    template : LinearModel
+    template : Estimator
         An estimator that is not fitted: it has the parameters of the fit, with the C that was
         chosen, and knows the features.
-    coef : ndarray or CSR array of shape (vectors, d)
     intercept : ndarray of shape (vectors,)
-    duals : ndarray or CSR array of shape (vectors, n), or None
-        In the C form.
+    duals : ndarray or CSR array, or None
+        In the C form, as ``dual_coef_`` shows them.
     C : float or None
         Of the problems; None if nobody knows it, as of a model that another program trained.
     certificates : list of Certificate
         A certificate for each sub-problem.
     outcome : Outcome or None
     trace : Trace
-    phases : list of dict
-        For each sub-problem, seconds by solver or phase.
-    epochs : float
+    epochs : float or ndarray, or None
+        Of the longest sub-problem, or of each.
     seconds_solving, seconds_certifying : float
     seconds_compiling : float or None
     labels : Labels or None
         Of a classifier.
+    calibration : ndarray of shape (k, 2) or None
+        Slope and offset of each sub-problem's sigmoid.
+    chosen_C : float or None
+        The C that was chosen in the fit.
+    notes : dict or None
+        Of the file that the model was loaded from.
+    """
+
+    template: Any
+    intercept: np.ndarray
+    duals: Any = None
+    C: float | None = None
+    certificates: Sequence[Certificate] = ()
+    outcome: Outcome | None = None
+    trace: Trace | None = None
+    epochs: float | np.ndarray | None = None
+    seconds_solving: float = 0.0
+    seconds_certifying: float = 0.0
+    seconds_compiling: float | None = None
+    labels: Labels | None = None
+    calibration: np.ndarray | None = None
+    chosen_C: float | None = None
+    notes: dict[str, Any] | None = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # skops reads an outcome as plain text.
+        if self.outcome is not None:
+            vars(self)["outcome"] = Outcome(self.outcome)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of all sub-problems together."""
+        return Certificate.total(list(self.certificates))
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the public attributes of an estimator that holds this fit."""
+        found = known_features(self.template)
+        found["intercept_"] = self.intercept
+        if self.labels is not None:
+            found["classes_"] = self.labels.classes
+        if self.certificates:
+            found["certificates_"] = list(self.certificates)
+            found["certificate_"] = self.certificate
+        if self.trace is not None:
+            found["trace_"] = self.trace
+            found["seconds_solving_"] = self.seconds_solving
+            found["seconds_certifying_"] = self.seconds_certifying
+        if self.epochs is not None:
+            epochs = np.maximum(1, np.ceil(self.epochs))
+            found["n_iter_"] = epochs.astype(np.int32) if np.ndim(epochs) else int(epochs)
+        optional = {
+            "dual_coef_": self.duals,
+            "seconds_compiling_": self.seconds_compiling,
+            "outcome_": self.outcome,
+            "calibration_": self.calibration,
+            "C_": self.chosen_C,
+            "notes_": self.notes,
+        }
+        return found | {name: value for name, value in optional.items() if value is not None}
+
+
+def gather_facts(results: Sequence[FitResult]) -> dict[str, Any]:
+    """Return the facts of a fit that the results of its sub-problems have in common."""
+    return {
+        "certificates": [result.certificate for result in results],
+        "outcome": worst_outcome(results).outcome,
+        "trace": Trace(chain.from_iterable(result.trace for result in results)),
+        "epochs": max(result.epochs for result in results),
+        "seconds_solving": sum(result.seconds_solving for result in results),
+        "seconds_certifying": sum(result.seconds_certifying for result in results),
+    }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fitted(FitFacts):
+    """What a fit of a linear model leaves behind; its template is a LinearModel.
+
+    Attributes
+    ----------
+    coef : ndarray or CSR array of shape (vectors, d)
+    phases : list of dict
+        For each sub-problem, seconds by solver or phase.
     single_target : bool
         True for a regression of a single target, whose public weights are a vector.
     reads_blocks : bool
@@ -83,72 +166,40 @@ class Fitted:
         Of the training data, see :func:`~saddlesvm.data.data_mark.mark_data`; empty if unknown.
     proof : Proof or None
         What is proven of the exact optimum, once somebody asked.
-    calibration : ndarray of shape (k, 2) or None
-        Slope and offset of each sub-problem's sigmoid.
     choice : Choice or None
         How ``C="auto"`` chose C.
-    chosen_C : float or None
-        The C that was chosen.
     columns : tuple
         On a cluster, the columns of files that hold labels and weights.
     rounds : list of dict or None
         On a cluster, an entry for each round.
     stream : PegasosStream or None
         The running state of ``partial_fit``.
-    notes : dict or None
-        Of the file that the model was loaded from.
     """
 
-    template: Any
     coef: Any
-    intercept: np.ndarray
-    duals: Any = None
-    C: float | None = None
-    certificates: Sequence[Certificate] = ()
-    outcome: Outcome | None = None
-    trace: Trace | None = None
     phases: Sequence[dict[str, float]] = ()
-    epochs: float | None = None
-    seconds_solving: float = 0.0
-    seconds_certifying: float = 0.0
-    seconds_compiling: float | None = None
-    labels: Labels | None = None
     single_target: bool = False
     reads_blocks: bool = False
     data: Data | None = None
     mark: str = ""
     proof: Proof | None = None
-    calibration: np.ndarray | None = None
     choice: Any = None
-    chosen_C: float | None = None
     columns: tuple[Any, Any] = (None, None)
     rounds: list[dict[str, Any]] | None = None
     stream: PegasosStream | None = None
-    notes: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | LEFT_OUT
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        # skops reads an outcome as plain text.
-        if self.outcome is not None:
-            vars(self)["outcome"] = Outcome(self.outcome)
-
     @property
     def way(self) -> str:
         """How several classes are trained: the `multi_class` of the fit."""
-        return str(self.template.multi_class)
+        return str(option_of(self.template, "multi_class"))
 
     @property
     def several_labels(self) -> bool:
         """Whether a row may have several labels."""
         return self.labels is not None and self.labels.indicator != ""
-
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate of all sub-problems together."""
-        return Certificate.total(list(self.certificates))
 
     def pose(self, y: Any, sample_weight: ArrayLike | None, n: int) -> Training:
         """Return the sub-problems of this model on n rows with these labels.
@@ -163,38 +214,27 @@ class Fitted:
 
     def attributes(self) -> dict[str, Any]:
         """Return the public attributes of an estimator that holds this fit."""
-        found = known_attributes(self.template, self.labels)
+        found = super().attributes() | known_attributes(self.template, self.labels)
         is_vector = self.single_target and not sparse.issparse(self.coef)
         found["coef_"] = self.coef[0] if is_vector else self.coef
-        found["intercept_"] = self.intercept
-        if self.certificates:
-            found["certificates_"] = list(self.certificates)
-            found["certificate_"] = self.certificate
         if self.trace is not None:
-            found["trace_"] = self.trace
             found["phases_"] = add_phases(self.phases)
-            found["seconds_solving_"] = self.seconds_solving
-            found["seconds_certifying_"] = self.seconds_certifying
-        if self.epochs is not None:
-            found["n_iter_"] = max(1, int(np.ceil(self.epochs)))
         if self.choice is not None:
             found["choice_"] = self.choice
             found["path_"] = self.choice.path
-        optional = {
-            "dual_coef_": self.duals,
-            "seconds_compiling_": self.seconds_compiling,
-            "outcome_": self.outcome,
-            "calibration_": self.calibration,
-            "C_": self.chosen_C,
-            "rounds_": self.rounds,
-            "notes_": self.notes,
-        }
-        return found | {name: value for name, value in optional.items() if value is not None}
+        if self.rounds is not None:
+            found["rounds_"] = self.rounds
+        return found
+
+
+def known_features(template: Any) -> dict[str, Any]:
+    """Return what an estimator knows of its features."""
+    return {name: vars(template)[name] for name in FEATURES if name in vars(template)}
 
 
 def known_attributes(template: Any, labels: Labels | None) -> dict[str, Any]:
     """Return the public attributes that are known before the weights: features and labels."""
-    found = {name: vars(template)[name] for name in FEATURES if name in vars(template)}
+    found = known_features(template)
     if labels is not None:
         found["classes_"] = labels.classes
         found["multilabel_"] = labels.indicator != ""
@@ -212,6 +252,17 @@ def add_phases(phases: Sequence[dict[str, float]]) -> dict[str, float]:
     return total
 
 
+def held_fit(model: Any) -> Any:
+    """Return the value that an estimator holds; NotFittedError if it holds none."""
+    held = getattr(model, "_fitted", None)
+    if held is None:
+        name = type(model).__name__
+        raise NotFittedError(
+            f"This {name} instance is not fitted yet: call 'fit' with training data first"
+        )
+    return held
+
+
 def fitted_value(model: Any) -> Fitted:
     """Return the value that an estimator holds; weights that were assigned by hand count.
 
@@ -220,12 +271,7 @@ def fitted_value(model: Any) -> Fitted:
     NotFittedError
         It holds none.
     """
-    held: Fitted | None = getattr(model, "_fitted", None)
-    if held is None:
-        name = type(model).__name__
-        raise NotFittedError(
-            f"This {name} instance is not fitted yet: call 'fit' with training data first"
-        )
+    held: Fitted = held_fit(model)
     coef = np.atleast_2d(dense_weights(fetch_weights(model.coef_)))
     intercept = np.atleast_1d(fetch_weights(model.intercept_))
     if np.array_equal(coef, dense_weights(held.coef)) and np.array_equal(intercept, held.intercept):

@@ -660,7 +660,7 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
     @apply_to_any_rows
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) if k columns were fitted."""
-        return decide(self._scores(X), None, self.multi_class)
+        return decide(self._scores(X), None, "ovr")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

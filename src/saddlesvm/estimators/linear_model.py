@@ -20,7 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators import proven
 from saddlesvm.estimators.automatic_C import fit_automatically, parse_automatic
-from saddlesvm.estimators.base import COMMON, Estimator, Labels, Training, restore_on_error
+from saddlesvm.estimators.base import (
+    COMMON,
+    Estimator,
+    Labels,
+    Training,
+    option_of,
+    restore_on_error,
+)
 from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, fetch_weights, fitted_value, former_fit
@@ -37,7 +44,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, is_penalty
 from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.allowed import NUMBER, Allowed, values_of
+from saddlesvm.runtime.allowed import NUMBER, SCALING, Allowed, values_of
 
 if TYPE_CHECKING:
     from saddlesvm.problem.penalties import BlockPenalty, Penalty
@@ -51,7 +58,6 @@ if TYPE_CHECKING:
     )
     from saddlesvm.solvers.base import SolverBase
 
-NO_WEIGHTS: Any = None
 DUAL = values_of("'auto', True or False (it has no effect)", "auto", True, False)
 
 Ends = tuple[float, float]
@@ -85,7 +91,7 @@ def find_strongest(model: Any, n: int, names: Any = None, bounds: bool = False) 
     classes = model.classes_.tolist()
     if len(W) == 1:
         return {classes[0]: largest(-W[0], columns[0]), classes[1]: largest(W[0], columns[0])}
-    if model.multi_class == "ovo":
+    if option_of(model, "multi_class") == "ovo":
         found: Top = {}
         for (w, values), (a, b) in zip(pairs_of_arrays, combinations(classes, 2), strict=True):
             found[a, b] = largest(-w, values)
@@ -120,12 +126,7 @@ class LinearModel(Estimator):
     checkpoint: Any = None
     memory: int | str | None = None
 
-    # The values for an estimator without these options.
-    multi_class = "ovr"
-    class_weight = NO_WEIGHTS
-    probability = False
-
-    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL}
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL, "intercept_scaling": SCALING}
     # Whether rows may be in a place of their own, and on a cluster, which poses problems itself.
     _takes_places: ClassVar[bool] = True
     _takes_clusters: ClassVar[bool] = False
@@ -211,12 +212,13 @@ class LinearModel(Estimator):
         # An ordinary fit, from the last one with warm_start; weights stay on the rows' device.
         if start is None and self.warm_start and self._fitted is not None:
             start = former_fit(fitted_value(self))
-        complete = calibrate if self.probability else None
+        complete = calibrate if option_of(self, "probability") else None
         fitted = fit_rows(
             self._options(), X, y, sample_weight, start=start, reported=self, complete=complete
         )
-        on_device = not isinstance(X, np.ndarray) and is_on_device(X)
-        return self._hold(fitted, device=X if on_device else None)
+        if not isinstance(X, np.ndarray) and is_on_device(X):
+            return self._hold_on_device(fitted, X)
+        return self._hold(fitted)
 
     @property
     def n_features_selected_(self) -> int:
@@ -570,32 +572,11 @@ class LinearModel(Estimator):
         )
         return {**scaled, "penalty": penalty, "share": share}
 
-    def _options(self) -> Self:
-        """Return an estimator that is not fitted, with the parameters of this one."""
-        made = object.__new__(type(self))
-        kept = {
-            name: value
-            for name, value in vars(self).items()
-            if not name.startswith("_") and name[-1] != "_"
-        }
-        vars(made).update(kept)
-        return made
-
-    def _hold(self, fitted: Fitted, device: Any = None) -> Self:
-        """Hold a fit, and show it in the public attributes, in place of an earlier fit.
-
-        If an array of a `device` is given, the weights are sent there.
-        """
-        for name in list(vars(self)):
-            if name.endswith("_"):
-                delattr(self, name)
-        self._fitted = fitted
-        shown = fitted.attributes()
-        vars(self).update(shown)
-        self.coef_: np.ndarray = shown["coef_"] if device is None else sent(shown["coef_"], device)
-        self.intercept_: np.ndarray = (
-            shown["intercept_"] if device is None else sent(shown["intercept_"], device)
-        )
+    def _hold_on_device(self, fitted: Fitted, device: Any) -> Self:
+        """Hold a fit, whose weights are sent to where an array is."""
+        self._hold(fitted)
+        self.coef_: np.ndarray = sent(self.coef_, device)
+        self.intercept_: np.ndarray = sent(self.intercept_, device)
         return self
 
     def _show_weights(self, coef: Any, held: Any) -> Self:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.cluster.tasks import is_task
 from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
-from saddlesvm.estimators.base import Labels, Training, draw_seed
+from saddlesvm.estimators.base import Labels, Training, draw_seed, option_of
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import (
     Fitted,
@@ -116,6 +116,7 @@ def begin_fits(
     from saddlesvm.cluster import fits, method, partition, sources
 
     loss, solver, memory = check_options(template)
+    way = option_of(template, "multi_class")
     client = fits.current_client()
     blocks = sources.part_tasks(X, y, sample_weight)
 
@@ -129,7 +130,7 @@ def begin_fits(
     scale = {"none": 0.0, "free": 1.0}.get(kind, float(template.intercept_scaling))
     seed = draw_seed(template.random_state)
     n_classes = 0 if labels is None else labels[0].size
-    split = partition.Split(n_classes, template.multi_class, folds)
+    split = partition.Split(n_classes, way, folds)
     uses_lambda = template.lam is not None
     with fits.name_losses(client):
         partitions = fits.make_partitions(
@@ -139,8 +140,8 @@ def begin_fits(
     # The problem and its limits.
     posed = template._problem_options()
     joint = None
-    if template.multi_class in JOINT:
-        joint = JOINT[template.multi_class].joint
+    if way in JOINT:
+        joint = JOINT[way].joint
     plan = method.ClusterPlan(
         loss=loss,
         C=resolve_C(posed.get("C"), posed.get("lam"), partitions.n)[0],
@@ -184,7 +185,7 @@ def check_options(model: Any) -> tuple[Loss, str, int]:
     """
     from saddlesvm.cluster.choice import check_cluster_solver
 
-    multi_class = model.multi_class
+    multi_class = option_of(model, "multi_class")
     if model.C is not None and not isinstance(model.C, NUMBER):
         raise ValueError(
             f"C={model.C!r} works on one machine only: on a cluster, LinearSVCCV chooses C"
@@ -214,8 +215,9 @@ def _weigh_classes(
         absent = classes.tolist()[int(np.argmin(sums))]
         raise ValueError(f"class {absent!r} has no row of positive weight: every class needs one")
     factors = None
-    if template.class_weight is not None:
-        factors = class_factors(template.class_weight, classes, np.arange(classes.size), sums)
+    class_weight = option_of(template, "class_weight")
+    if class_weight is not None:
+        factors = class_factors(class_weight, classes, np.arange(classes.size), sums)
     return classes, factors
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from saddlesvm.data.label_checks import encode_classes
-from saddlesvm.estimators.base import Labels, Training
+from saddlesvm.estimators.base import Labels, Training, option_of
 from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.fitted import Fitted, copy_options, former_fit, give_features
 from saddlesvm.estimators.solve import fit_part, rows_for_parts
@@ -83,7 +83,7 @@ class PartFits:
             posed: Training = self.options._pose(self.y, weights, n, self.labels)
             return posed
         stand_ins = np.where(self.chosen, self.y, self.labels.classes[0])
-        if weights is not None or self.options.class_weight is not None:
+        if weights is not None or option_of(self.options, "class_weight") is not None:
             weights = np.where(self.chosen, 1.0 if weights is None else weights, 0.0)
         posed = self.options._pose(stand_ins, weights, n, self.labels)
         return posed._replace(problems=[sub.among(self.chosen) for sub in posed.problems])
@@ -98,7 +98,7 @@ class PartFits:
 
     def calibrate(self, fitted: Fitted) -> Fitted:
         """Return a fit with the sigmoids that the template asks for; unchanged if for none."""
-        if not self.template.probability or fitted.outcome is Outcome.INTERRUPTED:
+        if not option_of(self.template, "probability") or fitted.outcome is Outcome.INTERRUPTED:
             return fitted
         n = self.y.size
         chosen = np.ones(n, dtype=bool) if self.chosen is None else self.chosen

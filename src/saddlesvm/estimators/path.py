@@ -30,7 +30,7 @@ from sklearn.base import clone, is_classifier
 
 from saddlesvm.data.door import check_design, checked_data
 from saddlesvm.data.label_checks import check_labels, encode_classes
-from saddlesvm.estimators.base import Estimator, draw_seed
+from saddlesvm.estimators.base import Estimator, draw_seed, option_of
 from saddlesvm.estimators.fitted import Fitted, former_fit, make_model
 from saddlesvm.estimators.on_cluster import fit_path_on_cluster, is_distributed
 from saddlesvm.estimators.register import ENDS
@@ -112,8 +112,9 @@ def check_sparse(model: Estimator) -> None:
             "C_max needs penalty='l1', or 'elasticnet' with l1_ratio above 0, which set weights to zero; got "
             f"{model.penalty!r}{with_ratio}"
         )
-    if model.multi_class in splits.JOINT:
-        raise ValueError(f"C_max needs multi_class='ovr' or 'ovo'; got {model.multi_class!r}")
+    way = option_of(model, "multi_class")
+    if way in splits.JOINT:
+        raise ValueError(f"C_max needs multi_class='ovr' or 'ovo'; got {way!r}")
 
 
 def takes_features(model: Estimator) -> bool:
@@ -313,7 +314,7 @@ def threads_over(model: Estimator, X: Any, y: Any, Cs: np.ndarray) -> int:
     design, y, _ = checked_data(X, y)
     if np.ndim(y) != 1:
         return 1
-    if is_classifier(model) and (np.unique(y).size > 2 or model.multi_class in splits.JOINT):
+    if is_classifier(model) and (np.unique(y).size > 2 or option_of(model, "multi_class") in splits.JOINT):
         return 1
     if goes_by_blocks(model, design):
         return 1

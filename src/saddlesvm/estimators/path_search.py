@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import parts_of
-from saddlesvm.estimators.base import epochs_between_calls
+from saddlesvm.estimators.base import epochs_between_calls, option_of
 from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, make_knot, marks
 from saddlesvm.estimators.fitted import (
     Fitted,
@@ -230,7 +230,7 @@ class PathSearch:
         C = float(C)
         left = self._seconds_left()
         shown = {"C": C, "lam": None, "tol": FIT_SHARE * self.gap, "checkpoint": None}
-        if self.template.probability:  # the curves are for a model that was chosen
+        if option_of(self.template, "probability"):  # the curves are for a model that was chosen
             shown["probability"] = False
         options = clone(self.template).set_params(**shown)
         working = clone(options).set_params(
@@ -363,7 +363,7 @@ def certified_path(
         raise ValueError(
             "a certified path makes many fits, each started from its neighbours: leave warm_start out"
         )
-    if template.multi_class in splits.JOINT:
+    if option_of(template, "multi_class") in splits.JOINT:
         raise ValueError(
             f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "
             "takes it"

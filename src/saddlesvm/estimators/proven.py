@@ -13,6 +13,7 @@ from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.proof import Proof, gap_for, proof_near, proof_of
 from saddlesvm.answers.steps import enough_for
 from saddlesvm.data.door import checked_data as data_of, refuse_place
+from saddlesvm.estimators.base import option_of
 from saddlesvm.estimators.fitted import (
     Data,
     Fitted,
@@ -104,7 +105,7 @@ def prove_labels(fitted: Fitted, X: Any, predicted: Any) -> np.ndarray:
     """
     assert fitted.proof is not None
     assert fitted.labels is not None
-    if fitted.template.probability:
+    if option_of(fitted.template, "probability"):
         raise ValueError(
             "probability=True takes labels from calibrated curves, which have no proof: use "
             "decision_bounds(X), or a model without it"

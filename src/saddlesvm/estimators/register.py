@@ -1,8 +1,5 @@
 """The register of estimators: what model files, the command line and `certify` need of each.
 
-Also the parameters that estimators share, with their types and defaults: an estimator has them by
-its base classes.
-
 An estimator from outside the package registers like the package's own::
 
     @register_estimator(task="regression")
@@ -14,67 +11,18 @@ An estimator from outside the package registers like the package's own::
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from saddlesvm.estimators import HOMES
 from saddlesvm.runtime.lazy import origin_of
-
-if TYPE_CHECKING:
-    from saddlesvm.runtime.option_names import (
-        Keep,
-        KernelName,
-        KernelSolver,
-        ScoreShape,
-    )
-    from saddlesvm.solvers.base import SolverBase
 
 # The defaults of a path over C.
 ENDS = (1e-3, 1e3)  # smallest and largest C; a guess
 GAP = 1e-2  # relative gap; a guess
 GRID = 13  # values of C: two for each factor of ten
 METHODS = ("fit", "predict", "get_params", "_check_options")  # that an estimator must have
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class KernelOptions:
-    """The parameters of every kernel machine; :class:`~saddlesvm.SVC` describes them."""
-
-    kernel: KernelName | Callable[..., Any] = "rbf"
-    degree: float = 3
-    gamma: Literal["scale", "auto"] | float = "scale"
-    coef0: float = 0.0
-    tol: float = 1e-3
-    cache_size: float = 200
-    verbose: int = False
-    max_time: float | None = None
-    keep: Keep = "best"
-    gap: float = 0.0
-    solver: KernelSolver | SolverBase = "auto"
-    n_jobs: int | None = None
-    callbacks: Sequence[Any] | None = None
-    warm_start: bool = False
-    checkpoint: Any = None
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class SVMOptions(KernelOptions):
-    """The parameters of every machine with a name and attributes of `sklearn.svm`."""
-
-    shrinking: bool = True
-    max_iter: float | None = -1
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class PairOptions(SVMOptions):
-    """The parameters of SVC and NuSVC."""
-
-    probability: bool = False
-    class_weight: dict[Any, float] | Literal["balanced"] | None = None
-    decision_function_shape: ScoreShape = "ovr"
-    break_ties: bool = False
-    random_state: Any = None
 
 
 __all__ = [
@@ -110,7 +58,7 @@ class SavedNames:
     matrices: tuple[str, ...]
     numbers: tuple[str, ...] = (
         "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_",
-        "seconds_compiling_", "_fitted_C", "C_", "indicator_", "n_samples_fit_", "fit_C",
+        "seconds_compiling_", "C_", "indicator_", "n_samples_fit_", "fit_C",
         "fit_phases", "fit_mark",
     )  # fmt: skip
 

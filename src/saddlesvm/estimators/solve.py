@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,11 @@ from scipy import sparse
 from saddlesvm.data.data_mark import mark_data
 from saddlesvm.data.door import Design, checked_data
 from saddlesvm.data.label_checks import has_columns
-from saddlesvm.estimators.base import Training, draw_seed, has_callbacks
-from saddlesvm.estimators.fitted import Data, Fitted, known_attributes, problem_C
+from saddlesvm.estimators.base import Training, draw_seed, has_callbacks, option_of
+from saddlesvm.estimators.fitted import Data, Fitted, gather_facts, known_attributes, problem_C
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import FitTasks
-from saddlesvm.fit.outcome import FitResult, Outcome, Trace
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits, sub_problems as multiclass
 from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, open_rows, rows_of
@@ -157,7 +156,7 @@ def gather(
     if all_duals[0].size:
         alone = len(all_duals) == 1 and not sparse.issparse(all_duals[0])
         duals = all_duals[0] if alone else multiclass.stacked_duals(all_duals)
-    is_joint = posed.labels is not None and template.multi_class in splits.JOINT
+    is_joint = posed.labels is not None and option_of(template, "multi_class") in splits.JOINT
     if is_joint and len(coef) == 2:
         coef, intercept, duals = splits.write_as_two_classes(coef, intercept, duals)
     return Fitted(
@@ -166,14 +165,9 @@ def gather(
         intercept=intercept,
         duals=duals,
         C=problem_C(template, n),
-        certificates=[result.certificate for result in results],
-        outcome=multiclass.worst_outcome(results).outcome,
-        trace=Trace(chain.from_iterable(result.trace for result in results)),
         phases=[result.phases for result in results],
-        epochs=max(result.epochs for result in results),
-        seconds_solving=sum(result.seconds_solving for result in results),
-        seconds_certifying=sum(result.seconds_certifying for result in results),
         labels=posed.labels,
+        **gather_facts(results),
         **more,
     )
 
@@ -213,8 +207,9 @@ def make_fits(
     if goes_by_blocks(template, design, solver):
         memory = None if template.memory is None else memory_bytes(template.memory)
         n_jobs = None
-        way = template.multi_class
-        own_weights = template.class_weight is not None and splits.has_factors(way, count)
+        way = option_of(template, "multi_class")
+        is_weighted = option_of(template, "class_weight") is not None
+        own_weights = is_weighted and splits.has_factors(way, count)
         room = memory or available_memory() // 2
         solver, burden = splits.on_files(way, solver, design.X, posed.problems, room, own_weights)
         rows = open_rows(
@@ -273,7 +268,7 @@ def goes_by_blocks(template: Any, design: Design, solver: Any = None) -> bool:
 def find_missing_for_blocks(template: Any, solver: Any) -> str:
     """Say what the options need for rows to be read block by block; empty if nothing."""
     penalty = template._penalty().penalty
-    if template.multi_class in splits.JOINT:
+    if option_of(template, "multi_class") in splits.JOINT:
         return ""
     newton = isinstance(solver, Newton)
     anywhere = isinstance(solver, (Auto, OverFiles)) or solver.over_passes

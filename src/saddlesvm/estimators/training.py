@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from saddlesvm.estimators.base import apply_limits
+from saddlesvm.estimators.base import apply_limits, option_of
 from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.fitted import Fitted
 from saddlesvm.estimators.solve import fit_rows
@@ -19,6 +19,6 @@ def fit_copy(
 
     :func:`~saddlesvm.estimators.solve.fit_rows` has all arguments.
     """
-    complete = calibrate if template.probability else None
+    complete = calibrate if option_of(template, "probability") else None
     with apply_limits(template):
         return fit_rows(template, X, y, sample_weight, complete=complete, **given)

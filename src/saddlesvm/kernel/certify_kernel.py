@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,16 +23,18 @@ from saddlesvm.data.label_checks import (
 from saddlesvm.estimators.class_weights import class_factors, weigh_classes
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.kernel.definiteness import evidence_against, symmetric
+from saddlesvm.kernel.fit_kernel import make_kernel
 from saddlesvm.kernel.kernel_certificate import (
     certificate_of_expansion,
     evaluate_kernel,
     nearest_feasible,
 )
-from saddlesvm.kernel.kernel_machine import KernelMachine, coefficients_of, duals_of
+from saddlesvm.kernel.kernel_fitted import coefficients_of, dense_duals, held_machine
+from saddlesvm.kernel.kernel_machine import KernelMachine, has_hard_margin
 from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.nu_machines import Machine
-from saddlesvm.kernel.svc import SVC, NuSVC, PairwiseClassifier
+from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.multiclass.splits import sub_problems_of
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -164,19 +166,19 @@ def kernel_certificates(
     loss = own._check_options()
     machine = own._machine()
     # the "scale" of scikit-learn's does not count row weights
-    kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, None)
-    options = {
-        "intercept": own._intercept_kind,
-        "scale": float(own.intercept_scaling),
-        **own._strength(),
-    }
+    kernel = model.kernel_ if hasattr(model, "kernel_") else make_kernel(own, X, None)
+    options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
     if hasattr(model, "classes_"):
         codes = find_codes(check_labels(y, n), model.classes_)
-        weights = _class_weights(model, name, codes, weights)
+        posing_model = own if isinstance(model, KernelMachine) else model
+        weights = _class_weights(posing_model, model.classes_, codes, weights)
+    if codes is not None:
+        subs = pair_subs(codes, model.classes_)
+    else:
+        subs = [SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))]
     found = []
-    for sub, beta, intercept in zip(
-        _subs(model, name, codes, y, n), *coefficients_of(model, n), strict=True
-    ):
+    parts = zip(subs, *coefficients_of(model, n), strict=True)
+    for sub, beta, intercept in parts:
         problem, chosen = make_kernel_problem(
             X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
         )
@@ -247,16 +249,14 @@ def _expansion_certificates(
     weights = check_weights(sample_weight, n)
     own = clone(model)
     loss = own._check_options()
-    kernel = model.kernel_ if hasattr(model, "kernel_") else own._made_kernel(X, weights)
-    options = {
-        "intercept": own._intercept_kind,
-        "scale": float(own.intercept_scaling),
-        **own._strength(),
-    }
+    kernel = model.kernel_ if hasattr(model, "kernel_") else make_kernel(own, X, weights)
+    if has_hard_margin(own):
+        raise ValueError("points are judged in a problem with a finite C; got C=inf: give one")
+    options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
     if isinstance(own, SVC):
-        own.classes_, codes = encode_classes(check_labels(y, n))
-        weights = _class_weights(own, "SVC", codes, weights)
-        subs = list(_subs(own, "SVC", codes, y, n))
+        classes, codes = encode_classes(check_labels(y, n))
+        weights = _class_weights(own, classes, codes, weights)
+        subs = list(pair_subs(codes, classes))
     else:
         subs = [SubProblem(0, "", check_targets(y, n))]
     points, coef, offsets = _checked_expansion(X, *expansion, len(subs), options["intercept"])
@@ -310,34 +310,34 @@ def posing(model: Any, name: str) -> Any:
     name, whose infinite C is a finite one that no multiplier reaches.
     """
     if isinstance(model, KernelMachine):
-        return model
+        fitted = held_machine(model)
+        if fitted.chosen_C is None:
+            return fitted.template
+        return clone(fitted.template).set_params(C=fitted.chosen_C)
     given = model.get_params(deep=False)
     made = KINDS[name](**{one: given[one] for one in POSING if one in given})
-    if np.isinf(made.C):
-        made.C_ = 2.0 * float(np.abs(duals_of(model)).max(initial=1.0))
+    if has_hard_margin(made):
+        made.C = 2.0 * float(np.abs(dense_duals(model.dual_coef_)).max(initial=1.0))
     return made
 
 
 def _class_weights(
-    model: Any, name: str, codes: np.ndarray, weights: np.ndarray | None
+    model: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
 ) -> np.ndarray | None:
-    """The weights of the rows, times the weights of their classes."""
-    if isinstance(model, PairwiseClassifier):
-        return weigh_classes(model.class_weight, model.classes_, codes, weights, "ovo")[0]
-    if model.class_weight is None or name == "NuSVC":  # scikit-learn's ignores them
+    """Return the weights of the rows, times those of their classes."""
+    if isinstance(model, KernelMachine):
+        return weigh_classes(model.class_weight, classes, codes, weights, "ovo")[0]
+    # scikit-learn's NuSVC ignores the weights of classes.
+    is_nu = "nu" in model.get_params(deep=False)
+    if model.class_weight is None or is_nu:
         return weights
-    factors = class_factors(model.class_weight, model.classes_, codes, None)
+    factors = class_factors(model.class_weight, classes, codes, None)
     return factors[codes] * (1.0 if weights is None else weights)
 
 
-def _subs(
-    model: Any, name: str, codes: np.ndarray | None, y: ArrayLike | None, n: int
-) -> Iterator[SubProblem]:
-    """The sub-problems of a model."""
-    if codes is None:
-        yield SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))
-        return
-    yield from sub_problems_of("ovo" if model.classes_.size > 2 else "ovr", codes, model.classes_)
+def pair_subs(codes: np.ndarray, classes: np.ndarray) -> Sequence[SubProblem]:
+    """Return the problem of each pair of classes."""
+    return sub_problems_of("ovo" if classes.size > 2 else "ovr", codes, classes)
 
 
 def _kernel_point(

@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from saddlesvm.estimators.base import apply_limits
 from saddlesvm.estimators.path import check_Cs
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.kernel.kernel_machine import KernelMachine, KnownFacts
+from saddlesvm.kernel.fit_kernel import KnownFacts, fit_kernel
+from saddlesvm.kernel.kernel_fitted import KernelFitted, make_machine
+from saddlesvm.kernel.kernel_machine import KernelMachine
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.interrupts import catch_interrupts
@@ -115,33 +118,31 @@ def kernel_path(
         raise ValueError("a path goes over C and has many fits: leave lam and checkpoint out")
     given: Any = Cs if nus is None else nus
     values = check_Cs(list(np.atleast_1d(given)))
-    running = clone(model).set_params(warm_start=True)
-    running._known = KnownFacts()
     with catch_interrupts() as interrupted:
-        made = fit_in_turn(running, (X, y, sample_weight), name, values, interrupted)
-    return KernelPath(
-        name, values[: len(made)], [one for one, _ in made], np.array([spent for _, spent in made])
-    )
+        fits, seconds = fit_in_turn(model, (X, y, sample_weight), name, values, interrupted)
+    models = [make_machine(fitted) for fitted in fits]
+    return KernelPath(name, values[: len(models)], models, np.array(seconds))
 
 
 def fit_in_turn(
-    running: Any, data: tuple[Any, Any, Any], name: str, values: np.ndarray, stop: threading.Event
-) -> list[Any]:
-    """Fit for each value of a parameter in turn; return copies, with the seconds of each."""
-    made: list[Any] = []
+    model: KernelMachine,
+    data: tuple[Any, Any, Any],
+    name: str,
+    values: np.ndarray,
+    stop: threading.Event,
+) -> tuple[list[KernelFitted], list[float]]:
+    """Fit for one value of a parameter after the other; return the fits, and seconds of each."""
+    fits: list[KernelFitted] = []
+    seconds: list[float] = []
+    known = KnownFacts()
+    former = None
     for value in values.tolist():
         began = clock()
-        running.set_params(**{name: value}).fit(*data[:2], sample_weight=data[2])
-        made.append((_copy(running), clock() - began))
-        if running.outcome_ is Outcome.INTERRUPTED or stop.is_set():
+        template = clone(model).set_params(**{name: value, "warm_start": False})
+        with apply_limits(template):
+            former = fit_kernel(template, *data, former=former, known=known)
+        fits.append(former)
+        seconds.append(clock() - began)
+        if former.outcome is Outcome.INTERRUPTED or stop.is_set():
             break
-    return made
-
-
-def _copy(fitted: Any) -> Any:
-    """Return a model of its own, with all that the running model has learned by now."""
-    copied = clone(fitted).set_params(warm_start=False)
-    left_out = {*vars(copied), "_known"}  # what the path alone needs
-    learned = {name: value for name, value in vars(fitted).items() if name not in left_out}
-    vars(copied).update(learned)
-    return copied
+    return fits, seconds

@@ -10,6 +10,8 @@ from scipy import sparse
 
 from saddlesvm.data import DataError
 from saddlesvm.data.libsvm_model import read_libsvm_model
+from saddlesvm.estimators.base import Labels
+from saddlesvm.kernel.kernel_fitted import KernelFitted, make_machine
 from saddlesvm.kernel.mercer import Kernel, dense_if_quicker
 from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
@@ -51,27 +53,34 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
             "small"
         )
     kind = next(one for one, name in TYPES.items() if name == stored.svm_type)
-    model: Any = kind(kernel=stored.kernel, **{name: getattr(stored, name) for name in PARAMETERS})
-    model.kernel_ = Kernel(stored.kernel, stored.gamma, stored.degree, stored.coef0)
-    model.support_ = stored.rows
-    model.n_features_in_ = width
-    if given:
-        model.support_vectors_ = np.empty((0, width))
-    else:
-        parts = stored.vectors.data, stored.vectors.indices, stored.vectors.indptr
-        model.support_vectors_ = dense_if_quicker(
-            sparse.csr_array(parts, shape=(stored.rows.size, width))
-        )
-    sign = 1.0
-    if stored.labels is not None:
-        model.classes_ = stored.labels
-        sign = -1.0 if stored.labels.size == 2 else 1.0
-    total = np.array([stored.rows.size], dtype=np.int32)
-    model.n_support_ = total if stored.n_support is None else stored.n_support
-    model.dual_coef_ = sign * stored.dual_coef
-    model.intercept_ = -sign * stored.rho
+    parameters = {name: getattr(stored, name) for name in PARAMETERS}
+    template: Any = kind(kernel=stored.kernel, **parameters)
+    template.n_features_in_ = width
+    vectors: Any = np.empty((0, width))
+    if not given:
+        parts = (stored.vectors.data, stored.vectors.indices, stored.vectors.indptr)
+        rows = sparse.csr_array(parts, shape=(stored.rows.size, width))
+        vectors = dense_if_quicker(rows)
+
+    # Scores of two classes are positive for the later class here, for the earlier one in LIBSVM.
+    labels = stored.labels
+    is_binary = labels is not None and labels.size == 2
+    sign = -1.0 if is_binary else 1.0
+    calibration = None
     if stored.sigmoids is not None:
-        model.probability = True
-        model.calibration_ = np.column_stack([-stored.sigmoids[0], stored.sigmoids[1]])
-    model.notes_ = {"written by": f"LIBSVM ({stored.svm_type})"}
-    return model
+        template.probability = True
+        calibration = np.column_stack([-stored.sigmoids[0], stored.sigmoids[1]])
+    total = np.array([stored.rows.size], dtype=np.int32)
+    fitted = KernelFitted(
+        template=template,
+        kernel=Kernel(stored.kernel, stored.gamma, stored.degree, stored.coef0),
+        support=stored.rows,
+        vectors=vectors,
+        n_support=total if stored.n_support is None else stored.n_support,
+        duals=sign * stored.dual_coef,
+        intercept=-sign * stored.rho,
+        labels=None if labels is None else Labels(labels),
+        calibration=calibration,
+        notes={"written by": f"LIBSVM ({stored.svm_type})"},
+    )
+    return make_machine(fitted)

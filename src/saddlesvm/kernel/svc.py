@@ -1,44 +1,44 @@
-"""SVC and NuSVC: classification with kernels, a problem for each pair of classes as in
-scikit-learn, certified.
+"""SVC and NuSVC: classification with kernels, a problem for each pair of classes, certified.
+
+The pairs and their coefficients are kept as in scikit-learn.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data.label_checks import check_weights
 from saddlesvm.estimators import calibration
-from saddlesvm.estimators.base import Training, draw_seed, restore_on_error
-from saddlesvm.estimators.class_weights import class_factors, encode_labels, weigh_rows
-from saddlesvm.estimators.register import (
-    KERNEL,
-    PairOptions,
-    SavedNames,
-    register_estimator,
-)
+from saddlesvm.estimators.base import Labels, Training
+from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
+from saddlesvm.estimators.register import KERNEL, SavedNames, register_estimator
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
-from saddlesvm.fit.outcome import FitResult
-from saddlesvm.kernel.kernel_fits import Coefficients
-from saddlesvm.kernel.kernel_machine import duals_of, pair_duals
-from saddlesvm.kernel.kernel_problem import MIDDLE, check_kernel_loss, has_shared
-from saddlesvm.kernel.mercer import Matrix, expand
+from saddlesvm.kernel.kernel_fitted import (
+    choose_classes,
+    count_votes,
+    find_probabilities,
+    held_machine,
+    score_problems,
+)
+from saddlesvm.kernel.kernel_machine import NU, TRUTH, KernelMachine, check_hard_margin
+from saddlesvm.kernel.kernel_problem import check_kernel_loss
 from saddlesvm.kernel.nu_machines import Machine, NuClassification
-from saddlesvm.kernel.svm import NU, SVM, TRUTH
-from saddlesvm.multiclass.sub_problems import Pairs, vote, worst_outcome
+from saddlesvm.multiclass.sub_problems import Pairs
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.runtime.allowed import Allowed, one_of
 from saddlesvm.runtime.available import available_if
-from saddlesvm.runtime.interrupts import raise_interrupts
-from saddlesvm.runtime.option_names import Intercept
+from saddlesvm.runtime.option_names import Intercept, ScoreShape
+
+CLASSIFIER = SavedNames(
+    (*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices
+)
+OF_CLASSIFIERS = {"break_ties": TRUTH, "probability": calibration.PROBABILITY}
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -47,295 +47,25 @@ def _gives_probabilities(model: Any) -> bool:
     return True
 
 
-class PairwiseClassifier(ClassifierMixin, SVM, PairOptions):
-    """The base class of SVC and NuSVC: a problem for each pair of classes, kept as scikit-learn
-    keeps them.
-    """
-
-    _allowed: ClassVar[dict[str, Allowed]] = SVM._allowed | {
-        "break_ties": TRUTH,
-        "probability": calibration.PROBABILITY,
-    }
-    n_iter_: Any
-    calibration_: np.ndarray
-
-    def _check_classifier(self) -> None:
-        self._check_kernel()
-        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-
-    @restore_on_error
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Train to the relative gap `tol`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or list of dicts, shape (n, d)
-            Of shape (n, n) for a precomputed kernel.
-        y : array-like of shape (n,)
-            Labels, with at least two different values.
-        sample_weight : array-like of shape (n,), optional
-            Non-negative row weights, some of each class positive; a weight of 2 equals the row
-            twice.
-
-        Raises
-        ------
-        ValueError
-            Invalid data or options. The message names what was found and what is allowed. Also with
-            an infinite C if the classes cannot be separated; with NuSVC if nu is larger than the
-            smaller class of a pair allows.
-
-        Warns
-        -----
-        NotCertifiedWarning
-            A limit was reached before the requested gap was proven; with NuSVC also if nu leaves no
-            margin between two classes: the optimum is then w = 0, and the model is a dual point
-            that pair steps cannot improve. Raise nu.
-        """
-        loss = self._check_options()
-        X = self._check_design(X, reset=True)
-        self.classes_, codes = encode_labels(y, X.shape[0])
-        sample_weight = check_weights(sample_weight, X.shape[0])
-        weights, _ = weigh_rows(self.class_weight, self.classes_, codes, sample_weight)
-        self.class_weight_ = class_factors(self.class_weight, self.classes_, codes, sample_weight)
-        self.kernel_ = self._made_kernel(X, sample_weight)
-        results = self._solve(X, Training(Pairs(codes, self.classes_), loss, weights))
-        self._keep_pairs(codes, results)
-        self._keep_vectors(X, results)
-        worst_outcome(results).warn(stacklevel=4)
-        self.__dict__.pop("calibration_", None)
-        if self.probability:
-            self._calibrate(X, codes, sample_weight, weights)
-        return self
-
-    def _set_outcome(self, results: list[FitResult]) -> None:
-        super()._set_outcome(results)
-        self.n_iter_ = np.maximum(1, np.ceil([result.epochs for result in results])).astype(
-            np.int32
-        )
-
-    def _shares(self, X: Matrix) -> bool:
-        """Return True if the pairs share a kernel matrix."""
-        return (self.classes_.size > 2 or X.shape[0] <= MIDDLE) and has_shared(
-            self.kernel_, X, self.cache_size
-        )
-
-    def _solve(
-        self, X: Matrix, posed: Training, order: np.ndarray | None = None
-    ) -> list[FitResult]:
-        """Solve the problems of all pairs, over the rows class by class if they share a kernel
-        matrix.
-        """
-        problems: Any = posed.problems
-        if not self._shares(X) or problems.sorted:
-            return super()._solve(X, posed, order)
-        order = np.argsort(problems.codes, kind="stable")
-        weights = None if posed.weights is None else posed.weights[order]
-        sorted_ones = Training(Pairs(problems.codes[order], self.classes_), posed.loss, weights)
-        results = super()._solve(X[order], sorted_ones, order)
-        return [
-            replace(one, coef=Coefficients(order[one.coef.rows], one.coef.values))  # type: ignore[attr-defined,arg-type]
-            for one in results
-        ]
-
-    def _keep_pairs(self, codes: np.ndarray, results: list[FitResult]) -> None:
-        """Support vectors in the order of their classes, and the coefficients of each in its
-        class's pairs.
-
-        A support vector of class i has its coefficient against class j in row ``j - 1`` if j is
-        later, else in row j. Scores of pairs are positive for the earlier class; those of two
-        classes alone for the later class.
-        """
-        K = self.classes_.size
-        parts = [result.coef for result in results]
-        place = np.full(codes.size, -1)
-        for rows, _ in parts:
-            place[rows] = 0
-        support = np.flatnonzero(place == 0)
-        support = support[np.argsort(codes[support], kind="stable")]
-        place[support] = np.arange(support.size)
-        own = codes[support]
-        sign = 1.0 if K == 2 else -1.0
-        self.support_ = support.astype(np.int32)
-        self.n_support_ = np.bincount(own, minlength=K).astype(np.int32)
-        self.intercept_ = sign * np.array([result.intercept for result in results])
-        self.dual_coef_ = np.zeros((K - 1, support.size))
-        for k, (i, j) in enumerate(combinations(range(K), 2)):
-            rows, values = parts[k]
-            at = place[rows]
-            self.dual_coef_[np.where(own[at] == i, j - 1, i), at] = sign * values
-
-    def _calibrate(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        sample_weight: np.ndarray | None,
-        weights: np.ndarray | None,
-    ) -> None:
-        """Fit a curve to each pair's scores of rows that were left out; `weights` have those of the
-        classes.
-        """
-
-        def of_others(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
-            part = clone(self).set_params(
-                probability=False,
-                gamma=self.kernel_.gamma,
-                verbose=0,
-                warm_start=False,
-                checkpoint=None,
-            )
-            given = self.kernel_.precomputed
-            own = None if sample_weight is None else sample_weight[inside]
-            part.set_params(
-                **part._allowed_in_part(codes[inside], None if weights is None else weights[inside])
-            )
-            with raise_interrupts():
-                part.fit(
-                    X[np.ix_(inside, inside)] if given else X[inside],
-                    self.classes_[codes[inside]],
-                    sample_weight=own,
-                )
-            return part._later_scores(X[np.ix_(outside, inside)] if given else X[outside])
-
-        folds = calibration.folds_of(codes, weights, draw_seed(self.random_state))
-        scores = calibration.held_out_scores(
-            folds, lambda rows: self._later_scores(X[rows]), of_others
-        )
-        columns = calibration.columns_of(Pairs(codes, self.classes_), scores, weights)
-        self.calibration_ = calibration.fit_sigmoids(columns)
-
-    @property
-    def probA_(self) -> np.ndarray:
-        """LIBSVM's A of each pair's sigmoid; empty without probabilities.
-
-        The probability of the earlier class is ``1 / (1 + exp(A f + B))`` for a score f that is
-        positive for it.
-        """
-        return -self._sigmoids()[:, 0]
-
-    @property
-    def probB_(self) -> np.ndarray:
-        """LIBSVM's B; see :attr:`probA_`."""
-        return self._sigmoids()[:, 1]
-
-    def _sigmoids(self) -> np.ndarray:
-        check_is_fitted(self)
-        return getattr(self, "calibration_", np.empty((0, 2)))
-
-    def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
-        """Options that a fit to some of the rows must have in place of its own."""
-        return {}
-
-    def _later_scores(self, X: Any) -> np.ndarray:
-        """Scores of the pairs, shape (rows, pairs), positive for the later class."""
-        scores = self._pair_scores(X)
-        return scores if scores.shape[1] == 1 else -scores
-
-    def _pair_scores(self, X: Any) -> np.ndarray:
-        """Scores of the pairs, shape (rows, pairs): positive for the earlier class, or the later
-        one of two.
-        """
-        check_is_fitted(self)
-        X = self._check_design(X, reset=False)
-        K = self.classes_.size
-        ends = np.concatenate([[0], np.cumsum(self.n_support_)])
-        centres = self._centres()
-        dual = duals_of(self)
-        if K == 2:
-            return expand(self.kernel_, X, centres, dual.T) + self.intercept_
-        parts = [slice(ends[c], ends[c + 1]) for c in range(K)]
-        of_class = [expand(self.kernel_, X, centres[part], dual[:, part].T) for part in parts]
-        pairs = list(combinations(range(K), 2))
-        return (
-            np.column_stack([of_class[i][:, j - 1] + of_class[j][:, i] for i, j in pairs])
-            + self.intercept_
-        )
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Signed scores, computed in blocks over the support vectors only.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (rows, d)
-            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the
-            training data.
-
-        Returns
-        -------
-        ndarray of shape (rows,), (rows, n_classes) or (rows, n_classes (n_classes - 1) / 2)
-            Two classes: positive for ``classes_[1]``. More classes: the votes of each class, ties
-            broken by scores; or a score for each pair, positive for its earlier class.
-        """
-        scores = self._pair_scores(X)
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        return (
-            vote(-scores, self.classes_.size) if self.decision_function_shape == "ovr" else scores
-        )
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each row, shape (rows,): the class with most votes; `break_ties` decides
-        ties.
-
-        With `probability` the class with the largest probability.
-
-        Raises
-        ------
-        ValueError
-            Ties are to be broken by scores of classes, but ``decision_function_shape="ovo"``.
-        """
-        check_is_fitted(self)
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False if decision_function_shape='ovo'")
-        if self.probability and hasattr(self, "calibration_"):
-            return self.classes_[self.predict_proba(X).argmax(axis=1)]
-        scores = self._pair_scores(X)
-        if scores.shape[1] == 1:
-            return self.classes_[(scores[:, 0] > 0.0).astype(np.intp)]
-        votes = vote(-scores, self.classes_.size)
-        return self.classes_[(votes if self.break_ties else np.round(votes)).argmax(axis=1)]
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, shape (rows, n_classes).
-
-        Each pair has a curve of its score, fitted to rows that were left out; the probabilities of
-        several pairs are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
-
-        Raises
-        ------
-        NotFittedError
-            The model was fitted with ``probability=False``.
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "calibration_"):
-            raise NotFittedError(
-                "predict_proba is not available when fitted with probability=False: fit again"
-            )
-        return calibration.class_probabilities(self.calibration_, self._later_scores(X), pairs=True)
-
-    @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def _problem_duals(self) -> np.ndarray:
-        """Return each pair's coefficients of the support vectors, shape (pairs, n_support)."""
-        return pair_duals(self)
+def pose_pairs(
+    machine: Any, y: Any, sample_weight: ArrayLike | None, n: int, loss: Loss
+) -> Training:
+    """Return the problem of each pair of classes."""
+    classes, codes = encode_labels(y, n)
+    weights, _ = weigh_rows(machine.class_weight, classes, codes, sample_weight)
+    return Training(Pairs(codes, classes), loss, weights, Labels(classes))
 
 
-CLASSIFIER = SavedNames(
-    (*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices
-)
+def find_sigmoids(model: Any) -> np.ndarray:
+    """Return slope and offset of each pair's sigmoid, shape (pairs, 2); empty without them."""
+    check_is_fitted(model)
+    found: np.ndarray = getattr(model, "calibration_", np.empty((0, 2)))
+    return found
 
 
-@register_estimator(
-    task="classification",
-    saved=CLASSIFIER,
-    linear=False,
-)
+@register_estimator(task="classification", saved=CLASSIFIER, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
-class SVC(PairwiseClassifier, PairOptions):
+class SVC(ClassifierMixin, KernelMachine):
     r"""Support vector classification with a kernel, trained to a certified relative duality gap.
 
     Minimises
@@ -490,27 +220,111 @@ class SVC(PairwiseClassifier, PairOptions):
     (1.0, True)
     """
 
+    probability: bool = False
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    decision_function_shape: ScoreShape = "ovr"
+    break_ties: bool = False
+    random_state: Any = None
     C: float = 1.0
     lam: float | None = None
     intercept: Intercept = "free"
     loss: ClassificationLoss | Loss | type[Loss] = "hinge"
 
+    _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | OF_CLASSIFIERS
+
+    def decision_function(self: Any, X: Any) -> np.ndarray:
+        """Signed scores, computed in blocks over the support vectors only.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (rows, d)
+            Of shape (rows, n) for a precomputed kernel: kernel values between the rows and the
+            training data.
+
+        Returns
+        -------
+        ndarray of shape (rows,), (rows, n_classes) or (rows, n_classes (n_classes - 1) / 2)
+            Two classes: positive for ``classes_[1]``. More classes: the votes of each class, ties
+            broken by scores; or a score for each pair, positive for its earlier class.
+        """
+        find_scores = count_votes if self.decision_function_shape == "ovr" else score_problems
+        scores = find_scores(held_machine(self), X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self: Any, X: Any) -> np.ndarray:
+        """The class of each row, shape (rows,): the class with most votes; `break_ties` decides
+        ties.
+
+        With `probability` the class with the largest probability.
+
+        Raises
+        ------
+        ValueError
+            Ties are to be broken by scores of classes, but ``decision_function_shape="ovo"``.
+        """
+        fitted = held_machine(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False if decision_function_shape='ovo'")
+        if self.probability and hasattr(self, "calibration_"):
+            found: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
+            return found
+        return choose_classes(fitted, X, self.break_ties)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, shape (rows, n_classes).
+
+        Each pair has a curve of its score, fitted to rows that were left out; the probabilities of
+        several pairs are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
+
+        Raises
+        ------
+        NotFittedError
+            The model was fitted with ``probability=False``.
+        """
+        fitted = held_machine(self)
+        if fitted.calibration is None:
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False: fit again"
+            )
+        return find_probabilities(fitted, X)
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @property
+    def probA_(self) -> np.ndarray:
+        """LIBSVM's A of each pair's sigmoid; empty without probabilities.
+
+        The probability of the earlier class is ``1 / (1 + exp(A f + B))`` for a score f that is
+        positive for it.
+        """
+        return -find_sigmoids(self)[:, 0]
+
+    @property
+    def probB_(self) -> np.ndarray:
+        """LIBSVM's B; see :attr:`probA_`."""
+        return find_sigmoids(self)[:, 1]
+
     def _check_options(self) -> Loss:
-        """The loss; every option that does not depend on the data is checked."""
-        self._check_classifier()
+        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         one_of("intercept", self.intercept, ("free", "regularized", "none"))
+        return super()._check_options()
+
+    def _made_loss(self) -> Loss:
         loss = check_kernel_loss(make_loss(self.loss, task="classification"))
-        self._check_hard_margin(loss)
+        check_hard_margin(self, loss)
         return loss
 
+    _pose = pose_pairs
 
-@register_estimator(
-    task="classification",
-    saved=CLASSIFIER,
-    linear=False,
-)
+
+@register_estimator(task="classification", saved=CLASSIFIER, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
-class NuSVC(PairwiseClassifier, PairOptions):
+class NuSVC(ClassifierMixin, KernelMachine):
     """Support vector classification with a given share of margin errors, certified.
 
     Minimises
@@ -555,19 +369,31 @@ callbacks, warm_start, checkpoint
     (True, True)
     """
 
-    _allowed: ClassVar[dict[str, Allowed]] = PairwiseClassifier._allowed | {"nu": NU}
+    probability: bool = False
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    decision_function_shape: ScoreShape = "ovr"
+    break_ties: bool = False
+    random_state: Any = None
     nu: float = 0.5
 
+    _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | OF_CLASSIFIERS | {"nu": NU}
+
+    # A fit of NuSVC has the form of one of SVC: the same functions serve it.
+    decision_function = SVC.decision_function
+    predict = SVC.predict
+    predict_proba = vars(SVC)["predict_proba"]
+    predict_log_proba = vars(SVC)["predict_log_proba"]
+    probA_ = SVC.probA_
+    probB_ = SVC.probB_
+    _pose = pose_pairs
+
     def _check_options(self) -> Loss:
-        """The loss; every option that does not depend on the data is checked."""
-        self._check_classifier()
+        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        return super()._check_options()
+
+    def _made_loss(self) -> Loss:
         return make_loss("hinge")
 
-    def _allowed_in_part(self, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
-        """nu, or the largest that the smallest class allows in its pairs."""
-        heavy = np.bincount(codes, weights)
-        return {"nu": min(self.nu, 2.0 * heavy.min() / (heavy.min() + heavy.max()))}
-
     def _machine(self) -> Machine:
-        """The margin that the share of errors decides."""
+        """Return the margin that the share of errors decides."""
         return NuClassification(float(self.nu))

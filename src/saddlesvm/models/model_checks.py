@@ -48,7 +48,6 @@ NUMBERS: dict[str, Any] = {
     "phases_": {str: is_finite},
     "fit_phases": [{str: is_finite}],
     "fit_C": is_finite,
-    "_fitted_C": is_finite,
     "C_": is_finite,
     "indicator_": ("dense", "sparse"),
     "fit_mark": ("", is_mark),

@@ -25,7 +25,6 @@ from saddlesvm.estimators import register
 from saddlesvm.estimators.base import Labels
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
 from saddlesvm.estimators.fitted import (
-    FEATURES,
     Fitted,
     fitted_value,
     give_features,
@@ -34,6 +33,13 @@ from saddlesvm.estimators.fitted import (
 from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.kernel import svc, svm  # noqa: F401 (they register their estimators)
 from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
+from saddlesvm.kernel.kernel_fitted import (
+    AT_PREDICTION,
+    KernelFitted,
+    held_machine,
+    make_machine,
+)
+from saddlesvm.kernel.kernel_machine import KernelMachine
 from saddlesvm.kernel.libsvm_models import load_libsvm
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.models.liblinear_models import load_liblinear
@@ -59,13 +65,6 @@ INSTEAD = {
     "to_local": ": save what its to_local() returns",
     "steps": ": save its last step, or the whole with joblib or skops",
 }
-# The values in a file of a linear model that describe its fit; the model makes its attributes
-# from them.
-FACTS_OF_FIT = (
-    "coef_", "intercept_", "classes_", "indicator_", "dual_coef_", "calibration_", "C_",
-    "n_iter_", "seconds_solving_", "seconds_certifying_", "seconds_compiling_", *FEATURES,
-    "fit_C", "fit_phases", "fit_mark",
-)  # fmt: skip
 UNSAVED = ("callbacks", "checkpoint", "random_state")  # parameters that a file does not hold
 
 
@@ -135,8 +134,12 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
             f"{path}: a model whose kernel is a Python function cannot be saved: a file holds "
             "no code; use a kernel by name"
         )
-    fitted = fitted_value(model) if entry.linear else None
-    params = (model if fitted is None else fitted.template).get_params(False)
+    fitted = held_value(model, entry)
+    params = model.get_params(False)
+    if fitted is not None:
+        # The parameters of the fit; some count when a model predicts.
+        shown = {name: params[name] for name in AT_PREDICTION if name in params}
+        params = fitted.template.get_params(False) | shown
     if isinstance(params.get("penalty"), tuple):
         raise DataError(
             f"{path}: a model with a penalty object cannot be saved, only one with a penalty by "
@@ -145,7 +148,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     if hasattr(model, "C_"):
         params["C"] = model.C_  # chosen in the fit, which a reader does not do again
     arrays = _before_to_arrays(before) | _model_to_arrays(model, entry.saved)
-    # Numbers that are attributes, and the facts of a linear fit that are not.
+    # Numbers that are attributes, and the facts of a fit that are not.
     numbers = {
         name: getattr(model, name)
         for name in entry.saved.numbers
@@ -168,6 +171,13 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
         "notes": notes or {},
     }
     save_model(path, entry.name, arrays, meta)
+
+
+def held_value(model: Any, entry: register.Entry) -> Fitted | KernelFitted | None:
+    """Return the fit that an estimator holds; None for one of a kind from outside."""
+    if entry.linear:
+        return fitted_value(model)
+    return held_machine(model) if isinstance(model, KernelMachine) else None
 
 
 def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
@@ -206,9 +216,11 @@ def _matrix_to_arrays(name: str, matrix: Any) -> dict[str, np.ndarray]:
     return {name + part: np.asarray(array) for part, array in zip(CSR_PARTS, parts, strict=True)}
 
 
-def facts_of(fitted: Fitted) -> dict[str, Any]:
+def facts_of(fitted: Fitted | KernelFitted) -> dict[str, Any]:
     """Return the facts of a fit that are not public attributes, as a model file holds them."""
-    facts = {"fit_phases": list(fitted.phases), "fit_C": fitted.C, "fit_mark": fitted.mark}
+    facts: dict[str, Any] = {"fit_C": fitted.C}
+    if isinstance(fitted, Fitted):
+        facts |= {"fit_phases": list(fitted.phases), "fit_mark": fitted.mark}
     return {name: value for name, value in facts.items() if value is not None}
 
 
@@ -317,8 +329,8 @@ def _make_estimator(
     """Return the estimator of a file, after every value in the file has been checked."""
     options = tuple(name for name in entry.parameters if name not in UNSAVED)
     check_meta(meta, options, entry.saved)
-    attributes = meta["numbers"] | restore_arrays(arrays, entry.saved)
-    check_shapes(attributes, meta)
+    found = meta["numbers"] | restore_arrays(arrays, entry.saved)
+    check_shapes(found, meta)
     params = {name: _restore_option(given, entry.linear) for name, given in meta["params"].items()}
     model: Any = entry.kind(**params)
     # A wrong option is refused here, not at the first prediction.
@@ -326,61 +338,74 @@ def _make_estimator(
         make_loss(model.loss)
     model._check_options()
     certificates = [Certificate(**fields) for fields in meta["certificates"]]
-    outcome = Outcome(meta["outcome"]) if meta["outcome"] else None
-    trace = Trace(meta["trace"])
+    facts = {
+        "certificates": certificates,
+        "outcome": Outcome(meta["outcome"]) if meta["outcome"] else None,
+        "trace": Trace(meta["trace"]),
+        "notes": meta["notes"],
+    }
+    kernel = Kernel(**meta["kernel"]) if meta["kernel"] else None
     if entry.linear:
-        fitted = _restore_fit(model, attributes, certificates, outcome, trace)
-        model = make_model(dataclasses.replace(fitted, notes=meta["notes"]))
-        # What a class from elsewhere declares besides is set below.
-        attributes = {name: value for name, value in attributes.items() if name not in FACTS_OF_FIT}
+        model = make_model(_restore_fit(model, found, facts))
+    elif isinstance(model, KernelMachine):
+        model = make_machine(_restore_machine(model, found, facts, kernel))
     else:
-        attributes |= {
-            "certificates_": certificates,
-            "trace_": trace,
-            "notes_": meta["notes"],
-        }
+        model.kernel_ = kernel
         if certificates:
-            attributes["certificate_"] = Certificate.total(certificates)
-        if outcome is not None:
-            attributes["outcome_"] = outcome
-        if meta["kernel"]:
-            attributes["kernel_"] = Kernel(**meta["kernel"])
-    for name, value in attributes.items():
-        setattr(model, name, value)
+            model.certificate_ = Certificate.total(certificates)
+        found |= {f"{name}_": value for name, value in facts.items() if value is not None}
+    # What a class from elsewhere declares besides.
+    for name, value in found.items():
+        if name not in vars(model) and not name.startswith("fit_"):
+            setattr(model, name, value)
     return model
 
 
-def _restore_fit(
-    template: Any,
-    found: dict[str, Any],
-    certificates: list[Certificate],
-    outcome: Outcome | None,
-    trace: Trace,
-) -> Fitted:
-    """Return the fit of a linear model from the attributes that its file holds."""
+def _restore_facts(template: Any, found: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts that fits of all machines have, from the attributes in a file."""
     give_features(template, found)
-    coef = found["coef_"]
     classes = found.get("classes_")
-    labels = None if classes is None else Labels(classes, found.get("indicator_", ""))
+    return facts | {
+        "template": template,
+        "intercept": np.atleast_1d(found["intercept_"]),
+        "duals": found.get("dual_coef_"),
+        "C": found.get("fit_C"),
+        "epochs": found.get("n_iter_"),
+        "seconds_solving": found.get("seconds_solving_", 0.0),
+        "seconds_certifying": found.get("seconds_certifying_", 0.0),
+        "seconds_compiling": found.get("seconds_compiling_"),
+        "labels": None if classes is None else Labels(classes, found.get("indicator_", "")),
+        "calibration": found.get("calibration_"),
+        "chosen_C": found.get("C_"),
+    }
+
+
+def _restore_fit(template: Any, found: dict[str, Any], facts: dict[str, Any]) -> Fitted:
+    """Return the fit of a linear model from the attributes that its file holds."""
+    coef = found["coef_"]
     return Fitted(
-        template=template,
         coef=coef if sparse.issparse(coef) else np.atleast_2d(coef),
-        intercept=np.atleast_1d(found["intercept_"]),
-        duals=found.get("dual_coef_"),
-        C=found.get("fit_C"),
-        certificates=certificates,
-        outcome=outcome,
-        trace=trace,
         phases=found.get("fit_phases", []),
-        epochs=found.get("n_iter_"),
-        seconds_solving=found.get("seconds_solving_", 0.0),
-        seconds_certifying=found.get("seconds_certifying_", 0.0),
-        seconds_compiling=found.get("seconds_compiling_"),
-        labels=labels,
         single_target=np.ndim(coef) == 1,
         mark=found.get("fit_mark", ""),
-        calibration=found.get("calibration_"),
-        chosen_C=found.get("C_"),
+        **_restore_facts(template, found, facts),
+    )
+
+
+def _restore_machine(
+    template: Any, found: dict[str, Any], facts: dict[str, Any], kernel: Kernel | None
+) -> KernelFitted:
+    """Return the fit of a kernel machine from the attributes that its file holds."""
+    if kernel is None:
+        raise ValueError("its kernel is missing")
+    return KernelFitted(
+        kernel=kernel,
+        support=found["support_"],
+        vectors=found["support_vectors_"],
+        n_support=found["n_support_"],
+        n_rows=found.get("n_samples_fit_"),
+        class_weight=found.get("class_weight_"),
+        **_restore_facts(template, found, facts),
     )
 
 
