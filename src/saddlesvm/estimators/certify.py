@@ -50,7 +50,7 @@ def certify(
     epsilon: float = 0.0,
     refine: int = 0,
 ) -> Certificate:
-    r"""An upper bound on the distance of a linear model from the optimum of its training problem.
+    r"""Prove how far a linear model is from the optimum of its training problem.
 
     Parameters
     ----------

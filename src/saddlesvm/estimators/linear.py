@@ -85,11 +85,11 @@ def _is_pegasos(estimator: Any) -> bool:
 @register_estimator(task="classification")
 @dataclass(eq=False, repr=False)
 class LinearSVC(ClassifierMixin, LinearModel):
-    r"""Linear support vector classification, trained to a certified relative duality gap.
+    r"""Linear support vector classification that proves how near it is to the optimum.
 
-    Parameters of scikit-learn's ``LinearSVC`` have the same meaning here. A fit stops when the
-    duality gap proves that the objective is within the fraction `tol` of its optimum, and
-    ``certificate_`` has the proof.
+    A fit stops when it has proven that no weights have an objective lower by more than the fraction
+    `tol`; ``certificate_`` has the proof. Parameters of scikit-learn's ``LinearSVC`` have the same
+    meaning here.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
         "hinge", "squared_hinge", "smooth_hinge" (or ``"smooth_hinge:width=0.5"``), "logistic", or a
         registered loss of your own.
     C : float or "auto", default=1.0
-        Weight of the losses, :math:`C = 1 / (\lambda n)` for n rows. "auto" chooses the C with the
-        smallest approximate leave-one-out error along a path from 1e-3 to 1e3. An
-        :class:`~saddlesvm.AutomaticC`, or text such as ``"auto:rule=one_standard_error,high=1e4"``,
-        sets the options of the choice. For rows that belong to groups, give `groups` to
-        :meth:`fit`.
+        The price of errors on the rows, relative to the penalty on large weights. With n rows it
+        is :math:`1 / (\lambda n)`. "auto" chooses the C with the smallest estimated leave-one-out
+        error along a path from 1e-3 to 1e3. An :class:`~saddlesvm.AutomaticC`, or text such as
+        ``"auto:rule=one_standard_error,high=1e4"``, sets the options of the choice. For rows that
+        belong to groups, give `groups` to :meth:`fit`.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"
         How to train three classes or more: each against the rest; each pair (with the same C, or
         lambda, for all pairs); or all classes in a single problem. The loss of that problem is the
@@ -596,7 +596,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 @register_estimator(task="regression")
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearSVR(RegressorMixin, LinearModel):
-    """Linear support vector regression, trained to a certified relative duality gap.
+    """Linear support vector regression that proves how near it is to the optimum.
 
     Minimises
 

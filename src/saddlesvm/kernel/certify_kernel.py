@@ -64,7 +64,7 @@ def certify_kernel(
     intercept: Any = 0.0,
     dual: Any = None,
 ) -> Certificate:
-    """An upper bound on the distance of a kernel machine from the optimum of its training problem.
+    """Prove how far a kernel machine is from the optimum of its training problem.
 
     Parameters
     ----------

@@ -183,7 +183,7 @@ class KernelPegasosState(State):
 
 @dataclass(frozen=True)
 class KernelPegasos(SolverBase):
-    """Kernel Pegasos.
+    """Pegasos in the feature space of a kernel: random sub-gradient steps on the primal.
 
     Parameters
     ----------

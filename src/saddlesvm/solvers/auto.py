@@ -127,7 +127,7 @@ class AutoState(ChosenState):
 
 @dataclass(frozen=True)
 class Auto(Choosing):
-    """Coordinate descent with a second-order finish, each while it is the cheaper one.
+    """The default solver: coordinate descent or Newton's method, by their predicted time.
 
     Parameters
     ----------
