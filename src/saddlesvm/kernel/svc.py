@@ -66,7 +66,7 @@ def find_sigmoids(model: Any) -> np.ndarray:
 @register_estimator(task="classification", saved=CLASSIFIER, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVC(ClassifierMixin, KernelMachine):
-    r"""Support vector classification with a kernel, trained to a certified relative duality gap.
+    r"""Support vector classification with a kernel that proves how near it is to the optimum.
 
     Minimises
 

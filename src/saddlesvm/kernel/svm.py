@@ -34,7 +34,7 @@ def pose_targets(
 @register_estimator(task="regression", saved=KERNEL, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVR(RegressorMixin, KernelMachine):
-    """Support vector regression with a kernel, trained to a certified relative duality gap.
+    """Support vector regression with a kernel that proves how near it is to the optimum.
 
     Minimises
 
@@ -178,8 +178,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
 @register_estimator(task="novelty", saved=KERNEL, linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class OneClassSVM(OutlierMixin, KernelMachine):
-    """Novelty detection: a surface around most of the rows, trained to a certified relative duality
-    gap.
+    """Novelty detection: a surface around most of the rows, proven to be near the optimum.
 
     Minimises
 

@@ -58,7 +58,7 @@ class JointSubProblem(SubProblem):
 
     @property
     def n_vectors(self) -> int:
-        """One a class; for two classes the one of :func:`write_as_two_classes`."""
+        """A vector for each class; a single vector for two (:func:`write_as_two_classes`)."""
         return self.n_classes if self.n_classes > 2 else 1
 
     def problem(self, X: Rows | Passes, loss: Loss, **options: Any) -> Problem:
@@ -77,12 +77,12 @@ class JointSubProblem(SubProblem):
         return isinstance(self.joint, Softmax)
 
     def start_at(self, problem: Problem, W: np.ndarray) -> Point | None:
-        """The weights themselves, where the solver begins at weights."""
+        """Return the weights themselves if the solver begins at weights, else None."""
         return Point(each_class(W)) if self.begins_at_weights else None
 
 
 def each_class(vectors: np.ndarray) -> np.ndarray:
-    """Return a vector for each class, shape (K, m), also of the one vector of two classes."""
+    """Return a vector for each class, shape (K, m), also from the single vector of two classes."""
     return vectors if len(vectors) > 1 else np.vstack([-0.5 * vectors, 0.5 * vectors])
 
 
@@ -91,12 +91,12 @@ SPLITS = ("ovr", "ovo")
 
 @dataclass(frozen=True)
 class Joint:
-    """A way to train all classes in one problem.
+    """A way to train all classes in a single problem.
 
     Attributes
     ----------
     loss : Loss
-        What its loss is called where there are two classes.
+        The name of the loss if there are two classes.
     joint : JointLoss
     solver : type
     on_files : type, optional
@@ -129,8 +129,10 @@ def has_factors(multi_class: str, n_classes: int) -> bool:
 def sub_problems_of(
     multi_class: str, codes: np.ndarray, classes: np.ndarray, factors: np.ndarray | None = None
 ) -> Sequence[SubProblem]:
-    """The maker of the sub-problems of a way to train many classes, one at a time; `factors` are
-    those of :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`."""
+    """Return the sub-problems of a way to train many classes, each made when it is asked for.
+
+    `factors` are as for :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`.
+    """
     if multi_class in SPLITS:
         return (
             Pairs(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)
@@ -140,8 +142,7 @@ def sub_problems_of(
 
 
 def loss_for(multi_class: str, loss: Loss) -> Loss:
-    """The loss of the sub-problems. A joint machine has one loss of its own: also where the default
-    was left.
+    """Return the loss of the sub-problems; a joint machine has a loss of its own by default.
 
     Raises
     ------
@@ -209,8 +210,7 @@ def on_files(
     memory: float,
     own_weights: bool = False,
 ) -> tuple[SolverBase, Burden]:
-    """The solver over rows in files that is meant by one over rows in memory, and what it keeps of
-    a row.
+    """Return the solver over files in place of a solver in memory, and the memory that it needs.
 
     Parameters
     ----------
@@ -218,12 +218,11 @@ def on_files(
     solver : Solver
     X : ndarray or CSR matrix of shape (n, d)
     problems : sequence of callables
-        What makes the sub-problems.
+        The sub-problems.
     memory : float
         Bytes that training may take.
     own_weights : bool, default=False
-        Whether classes have factors in sub-problems of their own, so that each has row weights of
-        its own.
+        True if classes have factors, so that each sub-problem has row weights of its own.
     """
     count = len(problems)
     share = share_of(problems)
@@ -248,7 +247,7 @@ def on_files(
 def write_as_two_classes(
     coef: np.ndarray, intercept: np.ndarray, duals: Any
 ) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Return a joint model of two classes as one vector, the second class against the first."""
+    """Return a joint model of two classes as a vector, the second class against the first."""
     if duals is not None:
         duals = (duals[[1]] - duals[[0]]).toarray()
     return coef[1:] - coef[:1], intercept[1:] - intercept[:1], duals
@@ -258,7 +257,7 @@ ROUNDING = 1e-9  # of its size, that a dual variable may be beyond its bound
 
 
 class FormerFit(NamedTuple):
-    """A fit, or a point that one has reached, from which another begins.
+    """A fit, or a point that it has reached, from which another fit begins.
 
     Attributes
     ----------
@@ -283,7 +282,7 @@ class FormerFit(NamedTuple):
     def start(
         self, sub: SubProblem, problem: Problem, count: int, alone: bool = False
     ) -> Point | None:
-        """The starting point of a sub-problem, one of `count`; None where the former fit has
+        """Return the starting point of a sub-problem among `count`; None if the former fit has
         another shape.
 
         `alone` asks for weights alone.
@@ -327,7 +326,7 @@ class GivenWeights:
     intercept: np.ndarray
 
     def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point:
-        """The starting point of a sub-problem, one of `count`; `alone` asks for weights alone.
+        """Return the starting point of a sub-problem among `count`; `alone` asks for weights only.
 
         Raises
         ------
@@ -375,7 +374,7 @@ class GivenDuals:
     duals: Any
 
     def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point:
-        """The starting point of a sub-problem, one of `count`; `alone` asks for weights alone.
+        """Return the starting point of a sub-problem among `count`; `alone` asks for weights only.
 
         Raises
         ------
@@ -431,8 +430,8 @@ GivenStart: TypeAlias = GivenWeights | GivenDuals
 
 
 def check_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | None:
-    """The start at given weights, with intercepts of zero where they are left out, or at given dual
-    variables; None where none are given.
+    """The start at given weights, with intercepts of zero by default, or at given dual
+    variables; None if none are given.
 
     Raises
     ------

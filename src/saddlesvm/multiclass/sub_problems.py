@@ -33,7 +33,7 @@ SECONDS_TO_REPORT = 1e-5  # seconds for the result of a sub-problem that was not
 
 @dataclass(frozen=True)
 class SubProblem:
-    """One two-class problem of a many-class one.
+    """A two-class problem of a model of many classes.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class SubProblem:
     members : ndarray or None
         The rows that take part; None for all.
     weights : ndarray of shape (n_all,) or None
-        Row weights of its own; None for those of all sub-problems.
+        Row weights of its own; None for the common weights.
     factor : float
-        What the weights of its class's rows, those with y = +1, are multiplied by.
+        The factor of the weights of its class's rows, with y = +1.
     """
 
     index: int
@@ -81,11 +81,11 @@ class SubProblem:
         )
 
     def with_weights(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options of its problem: those of all sub-problems, with its own weights."""
+        """Return the common options of all problems, with its own row weights."""
         return options | {"weights": self.row_weights(options.get("weights"))}
 
     def row_weights(self, weights: np.ndarray | None) -> np.ndarray | None:
-        """The weights of all rows, of those of all sub-problems; None for 1."""
+        """Return the weights of all rows from the common weights; None for 1."""
         own = weights if self.weights is None else self.weights
         if self.factor == 1.0:
             return own
@@ -93,17 +93,19 @@ class SubProblem:
         return factors if own is None else factors * own
 
     def start(self, problem: Problem, duals: Any, former_C: float, w: np.ndarray) -> Point:
-        """A point to begin from, of an earlier fit's duals in the C form, its C and its weights.
+        """Return a starting point from an earlier fit: its dual variables, its C and its weights.
 
-        The duals are an array or a sparse one, shape (1, n_all).
+        The dual variables have the C form and the shape (1, n_all), dense or sparse.
         """
         return start_from_duals(
             problem, (duals.toarray() if sparse.issparse(duals) else duals)[0], former_C, w
         )
 
     def start_at(self, problem: Problem, W: np.ndarray) -> Point | None:
-        """A point to begin from, of the weights of a model of it, shape (n_vectors, d + 1); None
-        where its solver begins at dual points only."""
+        """Return a starting point from weights, shape (n_vectors, d + 1).
+
+        None if its solver begins at dual points only.
+        """
         return start_from_weights(problem, W[0])
 
 
@@ -152,11 +154,10 @@ def share_of(problems: Sequence[SubProblem]) -> float:
 
 
 class SharedTime:
-    """One time limit for a whole fit: each sub-problem may use its fair share of what is left when
-    it begins.
+    """A time limit for a whole fit: each sub-problem may use a fair share of the time left.
 
-    It counts from the beginning of the fit, and leaves time to tell of sub-problems that it leaves
-    no room to begin.
+    It counts from the beginning of the fit, and keeps some time for reporting sub-problems that
+    could not begin.
 
     Parameters
     ----------
@@ -187,15 +188,15 @@ class SharedTime:
         return np.inf if self.end is None else self.end - clock()
 
     def over(self) -> bool:
-        """Whether no further sub-problem may begin; the first always does."""
+        """Return True if no further sub-problem may begin; the first always may."""
         return self.begun and self.left() <= self.reporting
 
     def again(self, problems: int) -> None:
-        """So many sub-problems are solved further."""
+        """Share the time that is left among this many sub-problems, which continue."""
         self.open = problems
 
     def done(self) -> None:
-        """One sub-problem is finished."""
+        """Count a sub-problem as finished."""
         with self.lock:
             self.open -= 1
 
@@ -281,7 +282,7 @@ def workers(problems: int, n_jobs: int | None) -> int:
 
 
 def threads_each(jobs: int, n_jobs: int | None) -> int:
-    """Return threads within each sub-problem: of `n_jobs` those that `jobs` leave free."""
+    """Return threads within each sub-problem: the `n_jobs` divided by the `jobs` at a time."""
     asked = effective_n_jobs(n_jobs)
     return (
         max(1, min(asked, cpu_count()) // jobs) if asked > jobs else 1
@@ -317,7 +318,7 @@ def stacked_duals(duals: Sequence[sparse.csr_array | np.ndarray]) -> sparse.csr_
 
 
 class Pairs(Problems):
-    """Each class against each later one, over the rows of the two; +1 is the later one.
+    """Return the problems of each class against each later class, over their rows; +1 is the later.
 
     Parameters
     ----------
@@ -341,7 +342,7 @@ class Pairs(Problems):
         return bool((np.diff(self.codes) >= 0).all())
 
     def label(self, index: int) -> str:
-        """The name of a pair in the records; none where there is only one."""
+        """The name of a pair in the records; none if there is a single pair."""
         first, second = self.pairs[index]
         return (
             f"{self.classes[second]} against {self.classes[first]}" if len(self.pairs) > 1 else ""
