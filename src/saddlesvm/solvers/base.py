@@ -44,7 +44,7 @@ class Best:
     dual: float = -np.inf
 
     def keep(self, objectives: tuple[float, float], w: np.ndarray, alpha: np.ndarray) -> bool:
-        """Keep copies of the points that are better than those so far; whether the dual point is."""
+        """Keep copies of points that are better than before; return True if the dual point is."""
         primal, dual = objectives
         if primal < self.primal:
             self.primal, self.w = primal, w.copy()
@@ -101,7 +101,7 @@ class State:
 
     @property
     def effort(self) -> float:
-        """What the epochs came to, in visits of all rows: more than epochs where one of them is long."""
+        """The work so far, in visits of all rows: more than the epochs if some of them are long."""
         return self.epochs
 
     @property
@@ -116,7 +116,7 @@ class State:
 
 
 def phase_of(state: Any) -> str:
-    """The part of a method that is at work; empty where a state has none."""
+    """Return the part of a method that is at work; empty if a state has no parts."""
     phase = getattr(state, "phase", "")
     return phase if isinstance(phase, str) else ""
 
@@ -134,7 +134,8 @@ class DualState(State):
     random : ndarray of shape (1,), uint64
         The run's own generator.
     offset : ndarray of shape (1,) or (0,)
-        Multiplier of the free intercept, see :func:`~saddlesvm.problem.intercepts.move_offset`; empty without one.
+        Multiplier of the free intercept, see :func:`~saddlesvm.problem.intercepts.move_offset`;
+        empty without it.
     meters : ndarray of shape (1,)
         A record with the names of `EPOCH_METERS` among its own.
     known, known_at : float
@@ -153,12 +154,12 @@ class DualState(State):
 
 @dataclass(frozen=True)
 class Budget:
-    """The work that one ``step`` may do.
+    """The work that a ``step`` may do.
 
     Attributes
     ----------
     rows : int
-        Row visits at most (a solver whose smallest unit of work is larger does one unit).
+        Row visits at most (a solver whose smallest unit of work is larger does a single unit).
     relative_gap : float
         The fit asks for a certificate once the solver's estimate is below this: the step may then end early.
     seconds : float
@@ -179,11 +180,12 @@ EPOCH_METERS = record_of("residual", "paid", "coupled", "estimate", "scale")
 def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
     """Turn the sums of a pass, over all rows or some, into an estimate of the relative gap, and set them to zero.
 
-    `meters` is an array of one record that has the names of `EPOCH_METERS` among its own. (A plain record would not do:
-    Numba confuses it with a record of another type that begins with the same names.)
+    `meters` is an array of a single record that has the names of `EPOCH_METERS` among its own. (A
+    plain record would not do: Numba confuses it with a record of another type that begins with the
+    same names.)
 
     The estimate is relative to the size of the primal objective; so is a certificate's gap while the dual objective is
-    above the negative of the primal one. Half of v.w takes the place of R(w).
+    above the negative of the primal objective. Half of v.w takes the place of R(w).
     """
     m = meters[0]
     if whole:
@@ -234,7 +236,7 @@ class SolverBase:
         return False
 
     def init(self, problem: Any, seed: int, start: Any = None) -> Any:
-        """Make the first state, at the point `start` where one is given."""
+        """Make the first state, at the point `start` if it is given."""
         raise NotImplementedError
 
     def step(self, problem: Any, state: Any, budget: Budget) -> Any:
@@ -242,11 +244,11 @@ class SolverBase:
         raise NotImplementedError
 
     def solution(self, problem: Any, state: Any) -> Any:
-        """Return the point to certify: the last iterate, an average of iterates or a random one."""
+        """Return the point to certify: the last iterate, an average of iterates or a random iterate."""
         raise NotImplementedError
 
     def last_point(self, problem: Any, state: Any) -> Any:
-        """Return the point where the run stands; a solver whose solution is the best point so far overrides this."""
+        """Return the last point of the run; a solver whose solution is its best point overrides this."""
         return self.solution(problem, state)
 
     def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
@@ -266,7 +268,7 @@ class SolverBase:
 
 
 def check_penalty(problem: Any, solver: Any) -> None:
-    """Raise ValueError where the solver does not take the problem's penalty."""
+    """Raise ValueError if the solver does not take the problem's penalty."""
     penalty = problem.penalty
     if penalty.identity():
         return
@@ -286,7 +288,7 @@ def check_penalty(problem: Any, solver: Any) -> None:
 
 
 def check_place(problem: Any, solver: Any) -> None:
-    """Raise ValueError where the solver visits single rows, and the rows' place has passes over all of them only, or
+    """Raise ValueError if the solver visits single rows, and the rows' place has passes over all of them only, or
     their type lacks what it needs."""
     kind = type(getattr(problem, "X", None))
     if KINDS.get(kind) and not (solver.any_rows or solver.over_passes):
@@ -363,7 +365,7 @@ class DualAscent(SolverBase):
 
 
 def is_fine(problem: Any, certificate: Certificate) -> bool:
-    """Whether a gap is so small that float32 weights would hide it: as a share of the objective, or, where C times the
+    """Whether a gap is so small that float32 weights would hide it: as a share of the objective, or, if C times the
     losses is most of that, beside C times the rounding of the losses."""
     noise = COARSE_LOSS * problem.C * problem.row_sizes.weight * problem.unit
     return certificate.gap <= max(FINE_GAP * abs(certificate.primal), noise)
@@ -378,7 +380,7 @@ def residual_and_loss(terms: Terms, i: int, a: float, z: float) -> Any:
 
 
 def start_alpha(problem: Problem, start: Point | None) -> np.ndarray:
-    """A copy of the first dual variables: those of `start`, or zeros; shape (n_all,), float64."""
+    """Return a copy of the first dual variables: of `start`, or zeros; shape (n_all,), float64."""
     if start is None or start.alpha is None:
         return np.zeros(problem.y.size)
     alpha = np.array(start.alpha, dtype=np.float64)
@@ -388,9 +390,9 @@ def start_alpha(problem: Problem, start: Point | None) -> np.ndarray:
 
 
 def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> np.ndarray:
-    """The pull ``v(alpha)``, shape (d + 1,): w itself where R is half the squared norm.
+    """Return the pull ``v(alpha)``, shape (d + 1,): w itself if R is half the squared norm.
 
-    `start` gives the free intercept, if the problem has one.
+    `start` gives the free intercept, if the problem has it.
     """
     w = dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
     if start is not None and start.w is not None and problem.intercept.constrained:

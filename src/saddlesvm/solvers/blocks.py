@@ -1,13 +1,14 @@
 """Block minimisation of the dual, for rows that are not in memory.
 
-The rows are cut into blocks. The solver reads one block at a time and improves its dual variables against the shared
-weights by one or a few passes of dual coordinate descent; all other variables stay:
+The rows are cut into blocks. The solver reads a block at a time and improves its dual variables
+against the shared weights by one or a few passes of dual coordinate descent; all other variables
+stay:
 
     a_B  <-  (about) argmax_{a_B} D(a_B, a_rest),      w  <-  w + C sum_{i in B} (change of a_i) x_i
 
 A sweep visits all rows once. On the way it computes the sums that certify the weights it began with (see
 :mod:`saddlesvm.solvers.sweeps`). The weights are float64. After each block the rows whose variable changed correct
-them, so that they equal w(a) but for the last bits, also where coordinate descent runs in float32.
+them, so that they equal w(a) but for the last bits, also if coordinate descent runs in float32.
 
 Unlike the paper, the solver composes the blocks anew in each sweep, from chunks of some megabytes. With fixed blocks,
 the optimum's share of each block settles slowly, the more slowly the more rows a block has and the larger C is. With
@@ -83,18 +84,19 @@ class BlocksState(SweepState):
     Attributes
     ----------
     w : ndarray of shape (d + 1,), float64
-        The pull ``v(alpha)``, which is w where R is half the squared norm, plus the multiplier of a free intercept in
-        its last place.
+        The pull ``v(alpha)``, which is w if R is half the squared norm, plus the multiplier of a
+        free intercept in its last place.
     alpha : ndarray of shape (n_all,)
         Dual variables.
     edges : ndarray of shape (n_chunks + 1,)
         Row numbers at which the chunks begin and end.
     order, following : ndarray of shape (n_chunks,)
-        The chunks in the order of this sweep, and of the next one (drawn when the last block of this one is due).
+        The chunks in the order of this sweep, and of the next sweep (drawn when the last block of
+        this sweep is due).
     position : int
         Chunks done in this sweep.
     judged : ndarray of shape (d + 1,)
-        The weights that this sweep judges: those at its beginning.
+        The weights that this sweep judges: its first weights.
     paid, conjugates : float
         Sums over this sweep's rows so far of ``s phi`` at the judged weights, and of ``s phi*(-a / s)``.
     last : Judgement
@@ -142,7 +144,7 @@ class Blocks(OverFiles):
 
     Examples
     --------
-    Estimators choose this solver where mapped rows take more than half of `memory`; an object sets its options:
+    Estimators choose this solver if mapped rows take more than half of `memory`; an object sets its options:
 
     >>> import tempfile
     >>> from saddlesvm import LinearSVC, Store
@@ -188,7 +190,7 @@ class Blocks(OverFiles):
     def step_together(
         self, problems: Sequence[Problem], states: Sequence[BlocksState], budgets: Sequence[Budget]
     ) -> list[BlocksState]:
-        """Read one block for several problems over the same files; their runs have one seed and the same progress."""
+        """Read a block for several problems over the same files; their runs have the same seed and progress."""
         streamed = [self.adapted(problem, state) for problem, state in zip(problems, states, strict=True)]
         due = [self.next_blocks(problem, state) for problem, state in zip(streamed, states, strict=True)]
         chunks, then = due[0]  # the same seed gives every problem the same chunks
@@ -254,7 +256,7 @@ class Blocks(OverFiles):
         return float(conjugate_sum(local.pointwise, local.members, alpha, 1.0))
 
     def _worth_keeping(self, problem: Any, state: Any, block: RowBlock, local: Any, alpha: np.ndarray) -> np.ndarray:
-        """The rows of a block that are worth keeping: those whose dual variable is strictly inside its bounds."""
+        """The rows of a block that are worth keeping: their dual variable is strictly inside its bounds."""
         if is_smooth(local.loss):
             return np.empty(0, dtype=np.int64)
         mask = np.zeros(alpha.size)
@@ -343,15 +345,15 @@ class Blocks(OverFiles):
         return Evaluation.of(problem, model, state.alpha, certificate, exact=False)
 
     def _asks_margins(self, problem: Problem) -> bool:
-        """Whether the margins of all rows are computed as they are read: where at least half of them take part."""
+        """Return True if the margins of all rows are computed as they are read: half of them take part."""
         return 2 * problem.members.size >= problem.y.size
 
     def _running_weights(self, problem: Problem, alpha: np.ndarray) -> np.ndarray:
-        """The pull of dual variables as a state keeps it: in one row; zeros are not read."""
+        """Return the pull of dual variables as a state keeps it: in a row; zeros are not read."""
         return dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
 
     def _weights(self, problem: Any, flat: np.ndarray) -> np.ndarray:
-        """Weights that a state keeps in one row, in the shape of the model's."""
+        """Return weights that a state keeps in a row, in the shape of the model's."""
         return flat
 
     def _certificate(
@@ -362,7 +364,7 @@ class Blocks(OverFiles):
         alpha: np.ndarray,
         running: tuple[np.ndarray, float] | None = None,
     ) -> Certificate:
-        """The certificate of a judged model; its arguments are those of
+        """The certificate of a judged model; its arguments are as for
         :func:`~saddlesvm.solvers.sweeps.certificate_of_sweep`."""
         return certificate_of_sweep(problem, model, paid, alpha, running)
 

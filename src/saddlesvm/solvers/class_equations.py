@@ -5,8 +5,8 @@ matrix is never formed: a product with it is two products with the rows that tel
 a preconditioner, of which there are three:
 
     ClassFactors   for each class its own block of the matrix ``R + C sum_i s_i p_ik (1 - p_ik) x_i x_i'``, factored
-    SharedFactor   ``R + g_k G`` with one matrix G for all classes and a number for each: a single decomposition
-    the diagonal   where there are too many features for matrices
+    SharedFactor   ``R + g_k G`` with a matrix G for all classes and a number for each: a single decomposition
+    the diagonal   if there are too many features for matrices
 
 The first two come from some rows a feature, drawn in proportion to what they add to the sum.
 
@@ -203,7 +203,7 @@ class ClassFactors:
 
 
 class SharedFactor:
-    """One decomposition ``G = E diag(l) E'`` for all classes, and a number g_k for each.
+    """A single decomposition ``G = E diag(l) E'`` for all classes, and a number g_k for each.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rough costs of row visits: they decide between solvers, and between one thread and several."""
+"""Rough costs of row visits: they decide between solvers, and on the number of threads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FAR_COST = 3e-8  # seconds per visit on top, for a row out of order that is no l
 
 
 def epoch_cost(problem: Problem) -> float:
-    """Seconds of one visit to every row."""
+    """Seconds of a visit to every row."""
     return values_cost(problem) + rows_cost(problem)
 
 
 def values_cost(problem: Problem) -> float:
-    """Seconds that one visit to every row, in their order, spends on the values."""
+    """Seconds that a visit to every row, in their order, spends on the values."""
     return problem.members.size * problem.values_per_row * value_cost(problem.X)
 
 
@@ -33,7 +33,7 @@ def value_cost(X: Rows) -> float:
 
 
 def rows_cost(problem: Problem) -> float:
-    """Seconds that one visit to every row spends besides the values."""
+    """Seconds that a visit to every row spends besides the values."""
     n = problem.members.size
     far = FAR_COST if n > near_rows(problem) else 0.0
     return n * (ROW_COST[traits_of(problem.loss).exponentials] + far)

@@ -1,4 +1,4 @@
-"""Crammer and Singer's machine: the ascent over one row's block at a time, and Newton's method to finish.
+"""Crammer and Singer's machine: the ascent over a row's block at a time, and Newton's method to finish.
 
 The ascent (:mod:`saddlesvm.solvers.joint_ascent`) begins. The work that it has left is predicted from
 how fast its gap falls, and that of Newton's method (:mod:`saddlesvm.solvers.best_rival`) from the sizes
@@ -36,7 +36,7 @@ class JointState(ChosenState):
 
 @dataclass(frozen=True)
 class CrammerSinger(Choosing):
-    """Dual ascent over one row's block of variables, and Newton's method if the ascent would take long.
+    """Dual ascent over a row's block of variables, and Newton's method if the ascent would take long.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class CrammerSinger(Choosing):
         self.change_back(problem, state, ASCENT, state.inner.cost)
 
     def next_prediction(self, problem: JointProblem, epochs: float) -> float:
-        """Return the epoch of the prediction after one at `epochs`."""
+        """Return the epoch of the prediction that follows `epochs`."""
         return super().next_prediction(problem, max(epochs, FIRST_PREDICTION))
 
     def predict(self, problem: JointProblem, state: JointState, target: float) -> None:

@@ -1,10 +1,10 @@
 """Dual coordinate descent with shrinking.
 
-With ``b_i = a_i y_i`` the negated dual is minimised one coordinate at a time. Its slope along b_i is
-``G = y_i x_i.w - 1 (+ b_i / 2s for the squared hinge)``, and the projected slope PG is G if the bounds
-let b_i move that way, else 0. A row that sits at a bound with ``G > M`` (lower) or ``G < m`` (upper), M
-and m the largest and smallest PG of the pass before, is set aside. When the others are done, all rows
-come back and are checked again.
+With ``b_i = a_i y_i`` the negated dual is minimised coordinate by coordinate. Its slope along b_i
+is ``G = y_i x_i.w - 1 (+ b_i / 2s for the squared hinge)``, and the projected slope PG is G if the
+bounds let b_i move that way, else 0. A row that sits at a bound with ``G > M`` (lower) or ``G < m``
+(upper), M and m the largest and smallest PG of the pass before, is set aside. When the others are
+done, all rows come back and are checked again.
 
 Four things differ from the papers. If the fit stops on its gap, the gap, not M and m, decides when to
 stop; so the solver sets rows aside at a tenth of these bounds, and keeps the bounds when the rows come

@@ -1,10 +1,12 @@
 """Newton's equations ``(R + C sum_i bend_i x_i x_i') D = -gradient``, solved as far as a step needs.
 
-A matrix or a factor of it comes from a share of the rows, which tells it well enough: a step that is slightly wrong
-costs a pass, and the whole matrix costs many. It serves for several steps: a step s that changed the gradient by y asks
-the inverse to take y to s, which corrects it (L-BFGS, with the factor in the place of a scaled identity). Rows in
-memory are asked by :mod:`saddlesvm.solvers.memory_equations`, several classes by
-:mod:`saddlesvm.solvers.class_equations`; where a pass is dear, it has told the matrix already (:class:`ToldEquations`).
+A matrix or a factor of it comes from a share of the rows, which tells it well enough: a step that
+is slightly wrong costs a pass, and the whole matrix costs many. It serves for several steps: a step
+s that changed the gradient by y asks the inverse to take y to s, which corrects it (L-BFGS, with
+the factor in the place of a scaled identity). Rows in memory are asked by
+:mod:`saddlesvm.solvers.memory_equations`, several classes by
+:mod:`saddlesvm.solvers.class_equations`; if a pass is dear, it has returned the matrix already
+(:class:`ToldEquations`).
 
 Source: Byrd, Hansen, Nocedal and Singer (2016), "A stochastic quasi-Newton method for large-scale optimization";
 Nocedal and Wright (2006), "Numerical optimization", algorithm 7.4; Lin, Weng and Keerthi (2008), "Trust region Newton
@@ -45,7 +47,7 @@ class Equations:
     bent : int
         Number of rows that bend.
     way : str
-        How they are solved, in words; empty where there is one way only.
+        How they are solved, in words; empty if there is a single way.
     """
 
     secants: list[tuple[np.ndarray, np.ndarray]]
@@ -54,7 +56,7 @@ class Equations:
 
     @property
     def serves(self) -> bool:
-        """Return True if the factor may serve for more than one step, corrected by the secants."""
+        """Return True if the factor may serve for several steps, corrected by the secants."""
         return True
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
@@ -76,7 +78,7 @@ class Equations:
             self.secants = [*self.secants[1 - MOST_SECANTS :], (s, y)]
 
     def without_rows(self) -> Equations:
-        """What the steps have told, and nothing else."""
+        """Return equations with the secants of the last steps, and without rows."""
         told = Equations()
         told.secants = self.secants
         told.bent = self.bent
@@ -88,7 +90,7 @@ class Equations:
 
 
 class ToldEquations(Equations):
-    """Newton's equations of one score a row, whose matrix a pass over the rows has told.
+    """Newton's equations of one score a row, whose matrix a pass over the rows has summed.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ class ToldEquations(Equations):
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:
-    """The Cholesky factor of a matrix, whose diagonal is raised where rounding makes it singular."""
+    """Return the Cholesky factor of a matrix; its diagonal is raised if rounding makes it singular."""
     lift = 0.0
     for _ in range(8):
         factor, failed = dpotrf(matrix, lower=1)

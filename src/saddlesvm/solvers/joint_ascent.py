@@ -1,6 +1,6 @@
-"""Dual ascent for Crammer and Singer's machine: one row's block of variables at a time.
+"""Dual ascent for Crammer and Singer's machine: a row's block of variables at a time.
 
-With one variable for each row i and class k, ``w_k = C sum_i a_ik x_i``, ``e_ik = 0`` for the row's
+With a variable for each row i and class k, ``w_k = C sum_i a_ik x_i``, ``e_ik = 0`` for the row's
 own class and 1 for its rivals, ``G_k = e_ik + x_i . w_k`` and ``A = C ||x_i||^2``, a row's block is
 replaced by the minimiser of
 
@@ -64,7 +64,7 @@ class Table(NamedTuple):
     alpha : ndarray of shape (n_all, K)
         Dual variables.
     classes : ndarray of shape (n_all, K)
-        The class numbers in each row's own order: active ones first.
+        The class numbers in each row's own order: active classes first.
     counts : ndarray of shape (n_all,)
         How many classes of each row are active.
     own : ndarray of shape (n_all,)
@@ -84,7 +84,7 @@ class Table(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for the numbers of one row, one for each class."""
+    """Room for the numbers of a row, one for each class."""
 
     z: np.ndarray  # scores, in the precision of the weights
     G: np.ndarray  # slopes
@@ -93,7 +93,7 @@ class Scratch(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One row: its number, its class, its weight, its variables, and its classes in its own order."""
+    """A row: its number, its class, its weight, its variables, and its classes in its own order."""
 
     i: int
     own: int
@@ -376,7 +376,7 @@ class JointAscentState(State):
 
 @dataclass(frozen=True)
 class JointAscent(SolverBase):
-    """Dual ascent over one row's block of variables, for a :class:`JointProblem`."""
+    """Dual ascent over a row's block of variables, for a :class:`JointProblem`."""
 
     name: ClassVar[str] = "crammer_singer"
     shrinking: bool = True

@@ -1,9 +1,9 @@
-"""A look at the rows: all that a step of Newton's method needs of them, from one pass, wherever the rows are.
+"""A look at the rows: all that a step of Newton's method needs of them, from a single pass.
 
-Where a pass over the rows is dear, because they are read from files or lie on other machines, it has to tell
-everything at once: the sums of a certificate at the weights W, the pull of the multipliers there, and so the gradient,
-and the curvature of a share of the rows. Nothing of a row is kept but what is taken along, and what parts of the rows
-tell is added up.
+If a pass over the rows is dear, because they are read from files or lie on other machines, it has
+to return everything at once: the sums of a certificate at the weights W, the pull of the
+multipliers there, and so the gradient, and the curvature of a share of the rows. Nothing of a row
+is kept but what is taken along, and what parts of the rows tell is added up.
 
 Curvature is a matrix of the features, or rows taken along, from which conjugate gradients find a step in memory
 (:mod:`saddlesvm.solvers.equations`).
@@ -38,7 +38,7 @@ class Look(NamedTuple):
     W : ndarray of shape (d + 1,) or (d + 1, K)
         The weights to look at.
     back : ndarray of shape (d + 1,) or (d + 1, K), or (0,)
-        Where the line to W begins, if losses at its places are asked for; else empty.
+        The beginning of the line to W, if losses at its places are asked for; else empty.
     telling : float
         The share of the rows that tells the matrix; 0 for no matrix.
     kind : dtype
@@ -51,9 +51,10 @@ class Look(NamedTuple):
         The share of the rows that may be taken along.
     shorten : tuple of (float, float, bool), optional
         How multipliers are shortened before they are summed, see
-        :func:`~saddlesvm.problem.intercepts.shortening`: those of a free intercept have a given sum.
+        :func:`~saddlesvm.problem.intercepts.shortening`: the multipliers of a free intercept have a
+        given sum.
     draw : int
-        Of the rows that tell the matrix or are taken along: another one for each pass.
+        Of the rows that make the matrix or are taken along: another seed for each pass.
     signs : bool
         Whether the sums of positive and negative multipliers are asked for.
     """
@@ -112,7 +113,7 @@ class Look(NamedTuple):
         members : ndarray of shape (m,)
             The rows that take part, ascending, in the numbering of `terms`.
         alpha : ndarray of shape (n,)
-            In the numbering of `terms`; or of shape (0,), where nobody needs them.
+            In the numbering of `terms`; or of shape (0,), if nobody needs them.
         first, seed : int, default=0
             The number of the first row of `terms`, and that of the part: of the draw of rows to take along.
         """
@@ -177,7 +178,7 @@ class Look(NamedTuple):
     def look_at_margins(
         self, into: Looked, terms: Terms, chosen: np.ndarray, norms: np.ndarray, z: np.ndarray
     ) -> tuple[Binary, np.ndarray, np.ndarray, np.ndarray]:
-        """Add the sums of some rows with one score each; return machine, multipliers, bends, and bends."""
+        """Add the sums of some rows with a score each; return machine, multipliers, bends, and bends."""
         points = Pointwise(terms.loss, terms.y[chosen], weights_at(terms.weights, chosen), True)
         every = np.arange(chosen.size)
         machine = Binary(terms.loss, points.y, points.weights if points.weights.size else 1.0)
@@ -207,7 +208,7 @@ class Look(NamedTuple):
 
 
 def draw_rows(sizes: np.ndarray, share: float, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw about a share of the rows, more likely where their sizes are large; return them, and their odds."""
+    """Draw about a share of the rows, more likely rows of large size; return them, and their odds."""
     total = float(sizes.sum())
     if share >= 1.0 or not total > 0.0:
         some = np.flatnonzero(sizes > 0.0)
@@ -227,13 +228,14 @@ class Looked(PassSums):
         Of :func:`~saddlesvm.problem.sums.loss_sums`, at W and its multipliers; of classes the losses, the conjugates,
         and what :class:`~saddlesvm.problem.multinomial.Response` names `pulled`.
     signed : ndarray of shape (4,)
-        Sums of the positive and negative multipliers, and of those strictly inside their bounds.
+        Sums of the positive and negative multipliers, and of multipliers strictly inside their
+        bounds.
     pulled : ndarray of shape (d + 1,) or (d + 1, K)
         ``sum_i a_i x_i``.
     line : ndarray of shape (len(PLACES),)
         Sums of the losses at places of a line.
     bent : ndarray of shape (3,)
-        Numbers of the rows, and of those that bend; and the sum of all squared norms.
+        Numbers of the rows, and of the rows that bend; and the sum of all squared norms.
     matrix : ndarray of shape (d + 1, d + 1) or (0, 0)
         ``sum_i bend_i x_i x_i'``, as a share of them tells it.
     product, diagonal : ndarray of shape (d + 1,) or (0,)

@@ -5,7 +5,7 @@ and a proximity q a loss becomes its smoothed self,
 
     e_i(z) = max_a  -s_i phi_i*(-a / s_i) - a z - (q / 2) (a - c_i)^2,
 
-which is ``s_i phi_i`` where q = 0. The multipliers are the maximisers, and ``e_i' = -a_i``.
+which is ``s_i phi_i`` if q = 0. The multipliers are the maximisers, and ``e_i' = -a_i``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Binary:
         return type(self)(self.loss, self.y[rows], self.weights(rows))
 
     def weights(self, rows: Any) -> Any:
-        """The weights of some rows; 1 where all are."""
+        """Return the weights of some rows; 1 if all are."""
         return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
 
     @silent
@@ -157,7 +157,7 @@ class Binary:
 
 
 class CompiledBinary(Binary):
-    """The same, compiled: a loop over the rows of some 4 ns each, where NumPy takes 50.
+    """The same, compiled: a loop over the rows takes some 4 ns each, and NumPy 50.
 
     A fit of a9a (32,561 sparse rows, hinge, C = 100, to 1e-6) takes 0.5 of the time (26 November 2026).
     """
@@ -223,7 +223,7 @@ class Softmax:
         return Softmax(self.classes[rows], self.weights(rows), self.ones.size, self.lengths[rows])
 
     def weights(self, rows: Any) -> Any:
-        """The weights of some rows; 1 where all are."""
+        """Return the weights of some rows; 1 if all are."""
         return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
 
     def respond(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, Sums]:

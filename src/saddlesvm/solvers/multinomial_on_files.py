@@ -1,10 +1,10 @@
 """Multinomial regression over rows in files: Newton's method over passes, with a sample of the rows.
 
-A sweep reads every row once. At the weights that it looks at it gives the objective, the gradient and with it the gap
-(:mod:`saddlesvm.problem.multinomial`), and it takes a sample of the rows along, in which there are few rows whose
-class is certain, since these hardly bend the objective. Conjugate gradients over the sample find the step
-(:mod:`saddlesvm.solvers.newton_over_passes`). From one sweep to the next the weights, gradients and moves are kept, and
-nothing of a row: there are no dual variables.
+A sweep reads every row once. At the weights that it looks at it gives the objective, the gradient
+and with it the gap (:mod:`saddlesvm.problem.multinomial`), and it takes a sample of the rows along,
+in which there are few rows whose class is certain, since these hardly bend the objective. Conjugate
+gradients over the sample find the step (:mod:`saddlesvm.solvers.newton_over_passes`). Between
+sweeps the weights, gradients and moves are kept, and nothing of a row: there are no dual variables.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ClassPassesState(SweepState):
 
 @dataclass(frozen=True)
 class MultinomialOnFiles(PassesOverFiles):
-    """Newton's method for multinomial regression over rows that are read block by block; one epoch is one sweep.
+    """Newton's method for multinomial regression over rows that are read block by block; an epoch is a sweep.
 
     Estimators choose this solver for such rows with ``multi_class="multinomial"``.
     """
@@ -73,12 +73,12 @@ class MultinomialOnFiles(PassesOverFiles):
         return False
 
     def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
-        """Read one block for several problems over the same files; products with it take one thread."""
+        """Read a block for several problems over the same files; products with it take a single thread."""
         with blas_for(0.0):
             return super().step_together(problems, states, budgets)
 
     def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
-        """Begin at the solution of one block, of chunks from all over the files."""
+        """Begin at the solution of a block, of chunks from all over the files."""
         [problem] = problems
         [state] = states
         method = state.method
@@ -111,7 +111,7 @@ class MultinomialOnFiles(PassesOverFiles):
         question.add_to(state.work.found, problem.terms_of(part), part.rows, first=part.first)
 
     def end_of_sweep(self, problem: Any, state: Any, work: SweepWork, target: float) -> None:
-        """Take the step, or shorten the last one."""
+        """Take the step, or shorten the last step."""
         method = state.method
         setting = Setting(problem.loss, problem.C, problem.regularizer, target, 0.0)
         method.take(setting, work.found)

@@ -1,10 +1,11 @@
-"""Newton's method and the active-set method over rows in files: one sweep is one pass, for any number of problems.
+"""Newton's method and the active-set method over rows in files: a sweep is a pass, for any number of problems.
 
-A sweep reads every row once. It evaluates a point and tells what the next step needs: the matrix of the rows that bend
-(:mod:`saddlesvm.solvers.newton_over_passes`), or the pull of the decided rows and the values of the free ones
-(:mod:`saddlesvm.solvers.second_order.active_set`). The step is found in memory. Nothing but the dual variables is kept
-of a row, and a sweep's certificate reads nothing. Both methods begin at the solution of a sample, chunks from all over
-the files; Newton's method then takes some three to eight sweeps, whatever C is.
+A sweep reads every row once. It evaluates a point and tells what the next step needs: the matrix of
+the rows that bend (:mod:`saddlesvm.solvers.newton_over_passes`), or the pull of the decided rows
+and the values of the free rows (:mod:`saddlesvm.solvers.second_order.active_set`). The step is
+found in memory. Nothing but the dual variables is kept of a row, and a sweep's certificate reads
+nothing. Both methods begin at the solution of a sample, chunks from all over the files; Newton's
+method then takes some three to eight sweeps, whatever C is.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ class PassesState(SweepState):
     alpha : ndarray of shape (n_all,)
         The best dual point so far.
     dual_bound : ndarray of shape (2,) or (0,)
-        Its proven objective and the rounding in that, where the method does not keep them itself.
+        Its proven objective and the rounding in that, if the method does not keep them itself.
     method : OverPasses
     proving : bool
         This sweep balances the multipliers of the last point, whose intercept is free, and proves it.
     proof : ndarray of shape (7,) or (0,)
-        The sums of its certificate, where the last sweep did that.
+        The sums of its certificate, if the last sweep computed them.
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
@@ -104,7 +105,7 @@ class PassesOverFiles(Sweeps):
         question.add_to(work.found, problem.terms_of(part), part.rows, alpha, part.first)
 
     def end_of_sweep(self, problem: Problem, state: PassesState, work: SweepWork, target: float) -> None:
-        """Take a step, or the proof of the point of the last one."""
+        """Take a step, or the proof of the last step's point."""
         method = state.method
         found = work.found
         setting = self.setting(problem, target)
@@ -165,7 +166,7 @@ class NewtonOnFiles(PassesOverFiles):
     """Newton's method over rows that are read block by block, for smooth losses.
 
     Estimators choose this solver for such rows if it is predicted to take less time than
-    :class:`~saddlesvm.solvers.blocks.Blocks`, and with ``solver="newton"``. One epoch is one sweep.
+    :class:`~saddlesvm.solvers.blocks.Blocks`, and with ``solver="newton"``. An epoch is a sweep.
 
     Parameters
     ----------
@@ -195,7 +196,7 @@ class NewtonOnFiles(PassesOverFiles):
         )
 
     def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
-        """Begin at the solution of one block, of chunks from all over the files."""
+        """Begin at the solution of a block, of chunks from all over the files."""
         if any(state.method.passes or state.method.at.any() or state.work.block for state in states):
             return
         reader = reader_of(problems[0])
@@ -224,9 +225,10 @@ def solution_of_share(local: Problem, n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ActiveSetOnFiles(PassesOverFiles):
-    """The active-set method over rows in files, for piecewise linear losses; one epoch is one sweep.
+    """The active-set method over rows in files, for piecewise linear losses; an epoch is a sweep.
 
-    Estimators choose this solver for such rows with ``solver="auto"``, where blocks of the dual are slow.
+    Estimators choose this solver for such rows with ``solver="auto"``, if blocks of the dual are
+    slow.
 
     Parameters
     ----------
@@ -254,7 +256,7 @@ class ActiveSetOnFiles(PassesOverFiles):
         return super().setting(problem, target)._replace(memory=self.memory)
 
     def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
-        """Begin at the solution of a sample: one block, of chunks from all over the files."""
+        """Begin at the solution of a sample: a block, of chunks from all over the files."""
         if states[0].method.width != 0.0:
             return
         reader = reader_of(problems[0])
@@ -277,7 +279,7 @@ class ActiveSetOnFiles(PassesOverFiles):
 
 
 def _keep_better(problem: Problem, state: PassesState, sums: Sums, alpha: np.ndarray | None) -> None:
-    """Keep a dual point, with its proof, where none is better; None for the one that is kept already."""
+    """Keep a dual point, with its proof, unless a better point is kept already."""
     certificate = Certificate.of(problem.strength, sums)
     if state.dual_bound.size and certificate.dual < state.dual_bound[0]:
         return

@@ -1,4 +1,4 @@
-"""Solvers that leave each step to one of several: who is at work, how the gap falls, and changes between them.
+"""Solvers that leave each step to another solver: which is at work, and when to change.
 
 Estimates of the gap say how fast it falls, and so how much work the solver at work has left. A finish that has done far
 more work than was predicted, and shows no progress, hands back.
@@ -79,7 +79,7 @@ class Course:
 
 @dataclass
 class ChosenState(State):
-    """The state of a run in which one of several solvers is at work.
+    """The state of a run in which another solver is at work.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class ChosenState(State):
 
     @property
     def point(self) -> Point:
-        """The point that another solver goes on from: the best one where the solver at work keeps it, else the last."""
+        """The starting point of the next solver: the best point, if it is kept, else the last."""
         kept = getattr(self.inner, "best", self.inner)
         return Point(kept.w.astype(np.float64), kept.alpha)
 
@@ -134,7 +134,7 @@ class ChosenState(State):
 
 @dataclass(frozen=True)
 class Choosing(SolverBase):
-    """The base class of solvers that leave each step to one of several.
+    """The base class of solvers that leave each step to another solver.
 
     A derived class has the methods ``at_work``, ``init``, ``predict`` and ``check_progress``.
     """
@@ -146,7 +146,7 @@ class Choosing(SolverBase):
         raise NotImplementedError
 
     def predict(self, problem: Any, state: Any, target: float) -> None:
-        """Compare the work that the first solver and a finish have left, and change over where the finish has less."""
+        """Compare the work that the first solver and a finish have left; change if the finish has less."""
         raise NotImplementedError
 
     def check_progress(self, problem: Any, state: Any, target: float) -> None:
@@ -154,11 +154,11 @@ class Choosing(SolverBase):
         raise NotImplementedError
 
     def next_prediction(self, problem: Any, epochs: float) -> float:
-        """The epoch of the prediction that follows the one at `epochs`."""
+        """Return the epoch of the prediction that follows `epochs`."""
         return NEXT_PREDICTION * epochs
 
     def step(self, problem: Any, state: Any, budget: Budget) -> Any:
-        """Do a step of the solver at work, and make a prediction when one is due."""
+        """Do a step of the solver at work, and make a prediction when it is due."""
         course, target = state.course, budget.relative_gap
         if state.phase != self.phases[0]:
             self.work(problem, state, budget)
@@ -188,9 +188,10 @@ class Choosing(SolverBase):
         state.update()
 
     def change_back(self, problem: Any, state: Any, phase: str, cost: float, primal: float = np.nan) -> None:
-        """Return to a solver where the finish, after a step of this cost, has done far more work than predicted.
+        """Return to a solver if the finish, after a step of this cost, has done far more than predicted.
 
-        `primal` is the objective that the finish has reached; where it is given, its fall counts as progress, too.
+        `primal` is the objective that the finish has reached; if it is given, its fall counts as
+        progress, too.
         """
         course = state.course
         if course.broken(cost, state.estimate, primal):
@@ -201,10 +202,10 @@ class Choosing(SolverBase):
             )
 
     def back_once(self, problem: Any, state: Any, phase: str) -> Any:
-        """Return to a solver where the finish stalls, unless it has handed back before: None then.
+        """Return to a solver if the finish stalls; None if it has handed back before.
 
-        It stalls where no row bends, and it has no curvature to use; or where the rows are separable, and its proximal
-        terms, which C scales, are out of proportion to multipliers far below C.
+        It stalls if no row bends, and it has no curvature to use; or if the rows are separable, and
+        its proximal terms, which C scales, are out of proportion to multipliers far below C.
         """
         if state.course.patience > 1.0:
             return None
@@ -229,8 +230,10 @@ class Choosing(SolverBase):
 
 
 def followed_gaps(problem: Problem, gaps: np.ndarray) -> np.ndarray:
-    """The gaps whose fall predictions follow: of relative gaps themselves, or the absolute ones relative to the dual
-    objective where rows are no more than features, and so most likely separable.
+    """Return the gaps whose fall the predictions follow.
+
+    They are relative to both objectives; if rows are no more than features, and so most likely
+    separable, to the dual objective.
 
     There, with a large C, the relative gap stays near 1 while C times the losses falls to the size of the optimum,
     however fast it does. Near the optimum both are equal.
@@ -249,7 +252,7 @@ def fall_rate(gaps: np.ndarray) -> float | None:
 
 
 def left_at(rate: float, gap: float, target: float) -> float:
-    """Epochs, or sweeps, until a gap that falls at a rate comes to `target`; infinite where it does not fall."""
+    """Return the epochs until a gap that falls at a rate comes to `target`; infinite if it does not."""
     return math.log(gap / target) / rate if rate > 0.0 else math.inf
 
 

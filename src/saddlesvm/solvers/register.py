@@ -26,7 +26,7 @@ def register_solver(kind: Kind) -> Kind:
     The class is a frozen dataclass derived from :class:`saddlesvm.solvers.base.SolverBase`. Its class variable ``name``
     names the solver, its fields are the options, its methods ``init``, ``step`` and ``solution`` are the algorithm. The
     fit's loop does the rest: certificates, limits, checkpoints, traces, Ctrl-C. A class of the same name and module
-    replaces the former one.
+    replaces the former class.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def make_solver(solver: str | SolverBase) -> Any:
 
 @cache
 def usual(kind: type[Any]) -> Any:
-    """The solver of a class with the default of every option; solvers cannot be changed, so that one serves all."""
+    """The solver of a class with the default of every option; solvers cannot be changed, so that all share it."""
     return kind()
 
 

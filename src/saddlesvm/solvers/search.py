@@ -1,8 +1,9 @@
-"""The search along a line: back to where a convex function has nearly no slope.
+"""The search along a line: back to a place at which a convex function has nearly no slope.
 
-Newton's step from a point ends at a trial point. Where the slope there is positive, the least point lies between; it
-is found by the secants of the slope, which needs scores and multipliers only, and no row. Where no scores are kept, a
-cubic through values and slopes at both ends tells where the next pass should look.
+Newton's step from a point ends at a trial point. If the slope there is positive, the least point
+lies between; it is found by the secants of the slope, which needs scores and multipliers only, and
+no row. If no scores are kept, a cubic through values and slopes at both ends says at which point
+the next pass should look.
 
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs",
 which search exactly; a tenth of the first slope is left here.
@@ -26,7 +27,7 @@ MARGIN = 0.1  # share of the interval to its ends that is left out, so that the 
 
 
 def find_least(slope_at: Callable[[float], float], first: float, last: float) -> float:
-    """The place where a convex function is least, nearly: between 0 and 1, or beyond.
+    """Return about the place at which a convex function is least: between 0 and 1, or beyond.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def find_better(before: float, after: float, line: np.ndarray) -> float:
 
 
 def find_lowest(before: float, after: float, first: float, last: float) -> float:
-    """The place between 0 and 1 where the cubic through both ends of a step is lowest.
+    """Return the place between 0 and 1 at which the cubic through both ends of a step is lowest.
 
     Parameters
     ----------

@@ -1,12 +1,14 @@
 """Sweeps over rows in files: what solvers have in common that read all blocks, add up what they find, and take a step.
 
-A step of the fit's loop reads one block, for any number of problems over the same files. Between sweeps a run keeps its
-point, and nothing of a row but dual variables; a resumed run repeats the sweep that was under way.
+A step of the fit's loop reads a block, for any number of problems over the same files. Between
+sweeps a run keeps its point, and nothing of a row but dual variables; a resumed run repeats the
+sweep that was under way.
 
-Weak duality holds for any pair of a primal and a dual point. A sweep therefore proves two things on the way: each
-block, as it is read, gives its share of ``P(v)`` for the weights v from when the sweep began, and once its dual
-variables have moved, its share of ``D(a)``. At the end of the sweep ``P(v) - D(a)`` bounds how far v is from the
-optimum, where a is one sweep newer than v. This certificate needs no pass of its own, and both sums are in float64.
+Weak duality holds for any pair of a primal and a dual point. A sweep therefore proves two things on
+the way: each block, as it is read, gives its share of ``P(v)`` for the weights v from when the
+sweep began, and once its dual variables have moved, its share of ``D(a)``. At the end of the sweep
+``P(v) - D(a)`` bounds how far v is from the optimum; a is a sweep newer than v. This certificate
+needs no pass of its own, and both sums are in float64.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def certificate_of_sweep(
     alpha : ndarray of shape (n_all,)
     running : pair of ndarray of shape (d + 1,) and float, optional
         The running pull of the dual point, and its sum of conjugates: the certificate is a quick estimate. When left
-        out, one pass over the rows gives the pull.
+        out, a pass over the rows gives the pull.
     """
     if running is None:
         pull, (_, conjugates, charged) = dual_weights(problem, alpha), sums_without_rows(problem, alpha)
@@ -76,7 +78,7 @@ class CarriedDuals:
     ----------
     problem : Problem
     alpha : ndarray of shape (n_all,)
-        It is balanced in place, where the intercept is free.
+        It is balanced in place, if the intercept is free.
     """
 
     def __init__(self, problem: Problem, alpha: np.ndarray) -> None:
@@ -176,7 +178,7 @@ class OverFiles(SolverBase):
     kind: ClassVar[type[Problem]] = Problem
 
     def suited(self, problem: Problem) -> Any:
-        """The problem; raise ValueError for one that the solver does not take."""
+        """Return the problem; raise ValueError if the solver does not take it."""
         if not problem.on_files or not isinstance(problem, self.kind):
             kind = self.kind.__name__
             raise ValueError(
@@ -185,20 +187,20 @@ class OverFiles(SolverBase):
         return problem
 
     def step(self, problem: Problem, state: Any, budget: Budget) -> Any:
-        """Read one block."""
+        """Read a block."""
         return self.step_together([problem], [state], [budget])[0]
 
     def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
-        """Read one block for several problems over the same files, whose runs are at the same block."""
+        """Read a block for several problems over the same files, whose runs are at the same block."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Sweeps(OverFiles):
-    """The base class of solvers whose epoch is one sweep over all blocks, at the end of which they take a step."""
+    """The base class of solvers whose epoch is a sweep over all blocks, which ends with a step."""
 
     def step_together(self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]) -> list[Any]:
-        """Read one block for several problems over the same files, whose sweeps are at the same block."""
+        """Read a block for several problems over the same files, whose sweeps are at the same block."""
         streamed = [self.suited(problem) for problem in problems]
         self.prepare(streamed, states)
         passes = streamed[0].passes

@@ -1,4 +1,4 @@
-"""Rows that a pass takes along: copies, with what is known of them, which are small enough for one place in memory."""
+"""Rows that a pass takes along: copies that fit into memory, with what is known of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Taken(NamedTuple):
 def rows_taken(
     X: Rows, chosen: np.ndarray, points: Pointwise, norms: np.ndarray, alpha: np.ndarray, places: np.ndarray
 ) -> list[Taken]:
-    """Some of the chosen rows, taken along: one piece, or none where there is no such row.
+    """Some of the chosen rows, taken along: a single piece, or none if there is no such row.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def rows_taken(
     norms, alpha : ndarray of shape (n,)
         Of the chosen rows, as `points` is.
     places : ndarray of shape (k,)
-        Of the rows to take, among the chosen ones.
+        Of the rows to take, among the chosen rows.
     """
     if not places.size:
         return []
@@ -54,7 +54,7 @@ def rows_taken(
 
 
 def joined(pieces: Sequence[Taken]) -> Taken:
-    """All the rows of some pieces, one at least, with their weights."""
+    """Return all rows of some pieces, at least one, with their weights."""
     y, norms, alpha, rows = (np.concatenate([piece[k] for piece in pieces]) for k in (1, 3, 4, 5))
     weights = np.concatenate([piece.weights if piece.weights.size else np.ones(piece.y.size) for piece in pieces])
     return Taken(stacked_rows([piece.X for piece in pieces]), y, weights, norms, alpha, rows)

@@ -1,4 +1,4 @@
-"""A task of Newton's method, and its points, each evaluated by one pass over the rows."""
+"""A task of Newton's method, and its points, each evaluated by a pass over the rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Task:
         The diagonal of R: 1, but 0 for a free intercept.
     C : float
     keeps_factor : bool
-        Whether a factor may serve for several steps: where curvature changes smoothly.
+        True if a factor may serve for several steps, because curvature changes smoothly.
     keeps_scores : bool
         Whether points hold the scores and multipliers of all rows; else a pass forgets them block by block.
     held : float
@@ -39,8 +39,8 @@ class Task:
     patience : int
         Passes in a row without a better bound after which rounding leaves nothing to gain.
     confirm : callable, optional
-        Called with a point whose gap seems to be small enough: the multipliers, and a bound that counts, where a free
-        intercept asks for sums of the multipliers that they have nearly.
+        Called with a point whose gap seems to be small enough: the multipliers, and a bound that
+        counts, if a free intercept asks for sums of the multipliers that they have nearly.
     linear : ndarray of shape (d + 1,), or (1,) if it is zero
         Of a term ``linear . W`` of the objective: minus the pull of rows that are left out, and C times the sum that an
         intercept asks of the multipliers.
@@ -64,7 +64,7 @@ class Task:
     most_side: int = 5000
 
     def take(self, every: int) -> Task:
-        """The task of every so manieth run of 16 rows, whose losses weigh as much as those of all."""
+        """Return the task of every k-th run of 16 rows, weighted as if they were all."""
         rows = np.flatnonzero(np.arange(self.place.n) // RUN % every == 0)
         C = self.C * self.place.n / rows.size
         few = self.place.take(rows)
@@ -72,7 +72,7 @@ class Task:
         return replace(self, place=few, machine=self.machine.take(rows), C=C, confirm=None, norms=norms)
 
     def is_nothing(self, point: Found) -> bool:
-        """Return True if a one-class machine's weights are as good as zero: its relative gap does not fall then."""
+        """Return True if a one-class machine's weights are as good as zero: no relative gap falls then."""
         if not self.is_one_class:
             return False
         features = self.C * point.pulled[:-1]
@@ -132,22 +132,23 @@ class Found:
     Attributes
     ----------
     W, Z, A : ndarray
-        Weights, scores, and multipliers of the rows; the last two are empty where a task keeps none.
+        Weights, scores, and multipliers of the rows; the last two are empty if a task keeps none.
     pulled : ndarray
         ``sum_i a_i x_i``.
     gradient : ndarray
         Of the smoothed objective F.
     F, primal, dual : float
-        The dual objective is an estimate where multipliers have yet to get the sum that a free intercept asks for.
+        The dual objective is an estimate until multipliers have the sum that a free intercept asks
+        for.
     left : float
         The second term of the gap.
     sums : Sums
     is_fresh : bool
         Whether scores and pull come from the rows themselves, in double precision.
     curvature : Curvature, optional
-        Where the pass told that, too.
+        If the pass computed it.
     line : ndarray, optional
-        F at places of the line that led here, where the pass told that, too.
+        F at places of the line that led here, if the pass computed it.
     """
 
     W: np.ndarray
@@ -166,7 +167,7 @@ class Found:
 
 
 def evaluate(task: Task, W: np.ndarray, centre: np.ndarray, q: float, known: Found | None = None) -> Found:
-    """Scores, multipliers, gradient and both objectives at W, by one pass over the rows.
+    """Return scores, multipliers, gradient and both objectives at W, by a pass over the rows.
 
     `known` has the scores at W already: then only rows whose multipliers change are visited.
     """
@@ -235,7 +236,7 @@ def add_up(
 
 
 def pull_of_change(place: Memory, change: np.ndarray) -> np.ndarray:
-    """The pull of changes of multipliers; where half of them are zero, only the other rows are visited."""
+    """Return the pull of changes of multipliers; if half of them are zero, other rows are visited only."""
     rows = np.flatnonzero(change.reshape(place.n, -1).any(axis=1))
     few = place
     if 2 * rows.size < place.n:

@@ -1,8 +1,9 @@
 """Compiled kernels of the column solver: coordinate descent on its quadratic model.
 
-Columns are the rows of the transposed matrix, so that ``dot`` and ``axpy`` of :mod:`saddlesvm.rows.layouts` serve them.
-The coordinates of a model are some features and, last, the intercept where there is one. With the slopes g of the
-smooth part at the model's weights u, the model of the objective is
+Columns are the rows of the transposed matrix, so that ``dot`` and ``axpy`` of
+:mod:`saddlesvm.rows.layouts` serve them. The coordinates of a model are some features and, last,
+the intercept if there is any. With the slopes g of the smooth part at the model's weights u, the
+model of the objective is
 
     m(w) = g . (w - u) + (w - u)' H (w - u) / 2 + sum_j l1_j |w_j|,
     H = X_W' B X_W + a diagonal,    B the second derivatives of the rows' terms, times C.
@@ -41,7 +42,8 @@ class Coordinates(NamedTuple):
     w : ndarray
         Weights, which the descent moves.
     slopes : ndarray
-        Of the smooth part: of the model at `w` where the descent has a matrix, else at the model's own weights.
+        Of the smooth part: of the model at `w` if the descent has a matrix, else at the model's own
+        weights.
     l1 : ndarray
         What an absolute weight is charged.
     bends : ndarray
@@ -131,7 +133,7 @@ class Moving(NamedTuple):
     Attributes
     ----------
     chosen : ndarray of shape (m,) or (m - 1,)
-        The columns; one less than there are coordinates where the last one is an intercept.
+        The columns; one less than there are coordinates if the last is an intercept.
     scale : float
         Value of the virtual feature.
     bend, moved : ndarray of shape (n,)

@@ -1,8 +1,8 @@
 """Newton's model of the objective on a working set, minimised: on a matrix, or on columns.
 
-With few coordinates the descent runs on the matrix H, where a pass does not read the data, and alternates with
-Newton steps on the support: for fixed signs the model is a parabola, whose minimiser a Cholesky factor finds. With many
-it runs on the columns.
+With few coordinates the descent runs on the matrix H, so that a pass does not read the data, and
+alternates with Newton steps on the support: for fixed signs the model is a parabola, whose
+minimiser a Cholesky factor finds. With many it runs on the columns.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Model(NamedTuple):
     bend: np.ndarray
 
     def value(self, w: np.ndarray, slopes: np.ndarray) -> float:
-        """Return the model at `w`, where its smooth part has these slopes; without a constant."""
+        """Return the model at `w`, whose smooth part has these slopes there; without a constant."""
         curved = 0.5 * float((self.slopes + slopes) @ (w - self.w))
         return curved + float(self.l1 @ np.abs(w))
 
@@ -96,7 +96,7 @@ class WorkingSet:
 
     @cached_property
     def gram(self) -> Gram | None:
-        """The working set's matrix, where it pays."""
+        """The working set's matrix, if it pays."""
         if self.features.size > MOST_COORDINATES:
             return None
         gram = Gram(self.store, self.places, self.intercept)
@@ -190,7 +190,7 @@ class WorkingSet:
 
 
 def support_of(found: Coordinates) -> np.ndarray:
-    """The coordinates that have a weight, or may have one for nothing."""
+    """Return the coordinates that have a weight, or may have it for nothing."""
     return np.flatnonzero(((found.w != 0.0) | (found.l1 == 0.0)) & (found.bends > 0.0))
 
 
@@ -210,8 +210,8 @@ def newton_step(H: np.ndarray, at: Coordinates, support: np.ndarray) -> np.ndarr
 def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:
     """Move to the exact minimiser of the model along a step from `at`; whether that is another point.
 
-    Along the step the model is a parabola between the places where a weight becomes zero. A weight that is zero there
-    stays exactly zero.
+    Along the step the model is a parabola between the places at which a weight becomes zero. A
+    weight that is zero there stays exactly zero.
     """
     w, slopes, l1, _ = at
     with np.errstate(divide="ignore", invalid="ignore"):

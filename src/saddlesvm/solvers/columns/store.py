@@ -1,4 +1,4 @@
-"""Columns of the matrix, as the rows of its transpose: of sparse rows all, made once; of dense rows those in use."""
+"""Columns of the matrix, as rows of its transpose: all of sparse rows, those in use of dense."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ColumnStore:
 
 
 def mirror_upper(matrix: np.ndarray) -> None:
-    """Copy the upper triangle of a matrix onto its lower one, in place."""
+    """Copy the upper triangle of a matrix onto its lower triangle, in place."""
     for first in range(0, len(matrix), MIRRORED):
         last = first + MIRRORED
         corner = matrix[first:last, first:last]

@@ -5,10 +5,11 @@ sigma:
 
     max  -C sum_{i in k} s_i phi_i*(-(a_i + d_i) / s_i) - w.v_k - (sigma / 2) ||v_k||^2,    v_k = C sum_{i in k} d_i x_i
 
-which is coordinate ascent with ``sigma C`` in the place of C, on a w of its own that moves sigma times as far. Then the
-changes of all partitions are added. With ``rho = ||sum_k v_k||^2 / sum_k ||v_k||^2`` (between 0 and the number K of
-partitions) the dual cannot fall where ``sigma >= rho``. While sigma = K is always safe, it is mostly far too careful:
-the rule measures rho in each round, and sigma follows it.
+which is coordinate ascent with ``sigma C`` in the place of C, on a w of its own that moves sigma
+times as far. Then the changes of all partitions are added. With ``rho = ||sum_k v_k||^2 / sum_k
+||v_k||^2`` (between 0 and the number K of partitions) the dual cannot fall if ``sigma >= rho``.
+While sigma = K is always safe, it is mostly far too careful: the rule measures rho in each round,
+and sigma follows it.
 
 Source: Ma, Smith, Jaggi and others (2015), "Adding vs. averaging in distributed primal-dual optimization", equations
 (9) and (11); rho is their sigma'_min along the step that was taken.
@@ -59,9 +60,9 @@ def be_careful(scaling: np.ndarray, parts: int) -> None:
 def safe_share(linear_gain: float, square_of_sum: float) -> float:
     """The share of a change to take, in [0, 1].
 
-    Along it the dual rises by at least ``share * linear_gain - share^2 square_of_sum / 2``, the gain without the
-    quadratic term being concave: the share is the one that makes this largest, and exactly 1 where all of the change
-    does not lower the dual.
+    Along it the dual rises by at least ``share * linear_gain - share^2 square_of_sum / 2``, the
+    gain without the quadratic term being concave: the share makes this largest, and is exactly 1 if
+    all of the change does not lower the dual.
     """
     if linear_gain >= 0.5 * square_of_sum:
         return 1.0

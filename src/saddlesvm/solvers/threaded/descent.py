@@ -1,4 +1,4 @@
-"""Dual coordinate descent with the threads of one fit: parts of the rows, brought together many times a pass.
+"""Dual coordinate descent with several threads in a fit: parts of the rows, brought together often.
 
 There are as many parts as threads. The rows are dealt out once, in blocks, and on each part runs a dual coordinate
 descent of its own, with its own order and shrinking; :mod:`saddlesvm.solvers.threaded.rounds` brings the parts
@@ -6,13 +6,14 @@ together. After each pass the dual objective is compared with that of the pass b
 result depends on the seed and on the number of parts, not on the clock, nor on which thread does what.
 
 When few rows are left active, a pass over them takes less time than the threads' meetings, and steps on these rows
-disturb each other most. So one thread goes on alone with them, until all rows come back.
+disturb each other most. So a single thread goes on with them, until all rows come back.
 
-Measured on two idle cores, 200,000 x 512 float32: 1.38 (squared hinge, C = 1e-3) and 1.23 times (hinge) as fast as one
-thread; 1.60 and 1.37 times at C = 1e-2, where Newton's method by blocks takes less time with one thread (0.8 s of
-processor time, the descent 1.5 s; squared hinge, relative gap 1e-3). It gains nothing on 200,000 x 100, and takes 1.17
-times as long where other programs use the cores. Two threads of the BLAS, or over blocks of rows, gained at neither
-width (26 November 2026, on cores in use).
+Measured on two idle cores, 200,000 x 512 float32: 1.38 (squared hinge, C = 1e-3) and 1.23 times
+(hinge) as fast as one thread; 1.60 and 1.37 times at C = 1e-2, at which Newton's method by blocks
+takes less time with a single thread (0.8 s of processor time, the descent 1.5 s; squared hinge,
+relative gap 1e-3). It gains nothing on 200,000 x 100, and takes 1.17 times as long if other
+programs use the cores. Two threads of the BLAS, or over blocks of rows, gained at neither width (26
+November 2026, on cores in use).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class ThreadsWork:
 
 @dataclass
 class ParallelState(DualState):
-    """The dual state; the parts' decks one behind the other (`bounds` says where each begins), and each one's numbers.
+    """The dual state; the parts' decks in sequence (`bounds` has their beginnings), and each part's numbers.
 
     Attributes
     ----------
@@ -147,7 +148,7 @@ class ParallelDCD(DualAscent):
         return state
 
     def step(self, problem: Problem, state: ParallelState, budget: Budget) -> ParallelState:
-        """Do rounds, or passes of one thread, for about ``budget.rows`` visits.
+        """Do rounds, or passes of a single thread, for about ``budget.rows`` visits.
 
         The step ends early after a pass whose estimate is low enough.
         """
@@ -184,7 +185,7 @@ class ParallelDCD(DualAscent):
 
     @staticmethod
     def _set_out(state: ParallelState, team: Team, visits: int) -> None:
-        """Tell the team where the run stands, and how many visits all parts together are to do."""
+        """Give the team the state of the run, and the visits that all parts together are to do."""
         standing = team.standing[:, 0]
         standing["task"], standing["left"], standing["done"] = COUNT, visits, 0.0
         standing["position"], standing["active"] = state.positions, state.actives
@@ -195,7 +196,7 @@ class ParallelDCD(DualAscent):
         team.near[:, : state.often.size] = state.w[state.often]
 
     def _few(self, problem: Problem) -> int:
-        """Active rows up to which one thread goes on alone: never all of them."""
+        """Active rows up to which a single thread goes on: never all of them."""
         return min(int(self.threads * FEW_VALUES / problem.values_per_row), problem.members.size - 1)
 
     def _go_alone(self, state: ParallelState) -> None:
@@ -260,7 +261,7 @@ class ParallelDCD(DualAscent):
         return state.work.team
 
     def _new_team(self, problem: Problem, state: ParallelState) -> Team:
-        """The data of all parts, those that :meth:`_set_out` sets apart from the rest."""
+        """Return the data of all parts that :meth:`_set_out` sets apart from the rest."""
         parts, often, precision = self.threads, state.often.size, state.w.dtype
 
         def for_each(size: int, kind: Any = precision) -> np.ndarray:
@@ -295,7 +296,7 @@ class ParallelDCD(DualAscent):
         )
 
     def certified(self, problem: Problem, state: ParallelState, evaluation: Evaluation) -> Any:
-        """Take the rebuilt weights over; call all rows back when the gap is not where the active rows see it."""
+        """Take the rebuilt weights over; call all rows back if the gap comes from rows that were set aside."""
         known = evaluation.certificate.relative_gap
         state.part_meters["known"] = known
         if state.active < state.order.size and known > 2.0 * state.estimate:
@@ -318,10 +319,10 @@ def threads_for(problem: Problem, solver: Any) -> int:
 
 
 def with_threads(problem: Problem, solver: Any = None) -> Any:
-    """The solver as the threads of `problem` can run it; dual coordinate descent where no solver is given.
+    """The solver as the threads of `problem` can run it; by default dual coordinate descent.
 
     Threads run dual coordinate descent and ascent with default options. Any other solver is returned as it is; so is
-    every solver where threads would not pay.
+    every solver if threads would not pay.
     """
     solver = DCD() if solver is None else solver
     plain = type(problem) is Problem and problem.penalty.identity()

@@ -1,16 +1,17 @@
 """Threads that share phases of work inside compiled code: every phase has a task for each part, and any thread takes
 the next free task.
 
-The parts, not the threads, say what is done; so the result is the same whichever thread does a task, and however many
-there are. A thread takes the task of its own part first, whose data are in its cache, and then those that nobody has
-taken. The end of the last task of a phase opens the next phase. Nobody waits for a thread that holds no task: one
-thread alone goes through all phases.
+The parts, not the threads, say what is done; so the result is the same whichever thread does a
+task, and however many there are. A thread takes the task of its own part first, whose data are in
+its cache, and then tasks that nobody has taken. The end of the last task of a phase opens the next
+phase. Nobody waits for a thread that holds no task: one thread alone goes through all phases.
 
-Where the system takes the core away from a thread in the middle of a task, the others have to wait for it. They ask for
-some ten microseconds, then sleep, for longer and longer. That it happens seldom, a thread offers its core
-to other programs every ms or so, while it holds no task: the system then seldom has a reason to take it.
+If the system takes the core away from a thread in the middle of a task, the others have to wait for
+it. They ask for some ten microseconds, then sleep, for longer and longer. That it happens seldom, a
+thread offers its core to other programs every ms or so, while it holds no task: the system then
+seldom has a reason to take it.
 
-The tasks of a phase are claimed and counted by atomic operations on one array, the gate.
+The tasks of a phase are claimed and counted by atomic operations on an array, the gate.
 
 Each thread writes to cache lines of its own. The system chooses their cores.
 """
@@ -35,7 +36,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 def alone(*arguments: Any) -> Any:
-    """Where nothing is compiled, threads cannot share phases."""
+    """Refuse: without compiled code, threads cannot share phases."""
     raise NotImplementedError("threads share work in compiled code only: unset NUMBA_DISABLE_JIT, or give n_jobs=1")
 
 
@@ -56,7 +57,7 @@ def new_gate(parts: int) -> np.ndarray:
 
 @inlined
 def take(gate: np.ndarray, parts: int, phase: int, k: int, others: bool) -> int:
-    """A part whose task in this phase is now the caller's: part k, or with `others` any; -1 where all are taken."""
+    """A part whose task in this phase is now the caller's: part k, or with `others` any; -1 if all are taken."""
     for step in range(parts if others else 1):
         part = (k + step) % parts
         place = CLAIMS + part * APART
@@ -91,14 +92,14 @@ def next_task(gate: np.ndarray, parts: int, k: int) -> int:
 
 @inlined
 def end_task(gate: np.ndarray, parts: int, last: bool) -> None:
-    """Give back a task that is done; `last` says that the phase is the last one, which all its tasks must say."""
+    """Give back a task that is done; `last` says that the phase is the last, which all its tasks must say."""
     if last:
         write(gate, END, read(gate, DONE) // parts + 1)
     add_one(gate, DONE)
 
 
 def apart(rows: np.ndarray) -> np.ndarray:
-    """A copy of a two-dimensional array whose rows are at least a cache line apart: threads write to one each."""
+    """A copy of a two-dimensional array whose rows are at least a cache line apart: threads write to a row each."""
     copy = np.zeros((rows.shape[0], rows.shape[1] + -(-128 // rows.itemsize)), rows.dtype)
     copy[:, : rows.shape[1]] = rows
     return copy
@@ -107,8 +108,9 @@ def apart(rows: np.ndarray) -> np.ndarray:
 def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], None], threads: int) -> None:
     """Begin ``work(k)`` for every k, and return when ``work(0)``, in the caller's thread, is done.
 
-    The work is such that the first one to come does all of it, and that whoever comes later finds nothing to do. So
-    nobody waits for the others: not for one that the system gives no core, nor for one that fails.
+    The work is such that the first thread to come does all of it, and that whoever comes later
+    finds nothing to do. So nobody waits for the others: not for a thread without a core, nor for a
+    thread that fails.
     """
     others = [pool.submit(work, k) for k in range(1, threads)]
     work(0)

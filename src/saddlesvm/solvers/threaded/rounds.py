@@ -1,14 +1,16 @@
 """Dual coordinate descent in parts: each has rows and a view of w of its own, and they meet often.
 
-A pass is cut into rounds. In a round every part visits its next rows against its view of w; then the parts tell each
-other how w moved, and go on from the same w by the rule of :mod:`saddlesvm.solvers.threaded.aggregation`. The shorter
-the rounds, the closer to what a descent over all rows would do; so the features that most rows share (of sparse data)
-are brought together after every round, and the others after some. All parts make the common decisions alike, each for
-itself. One part writes each shared number, and the others read it after they have met. To bring all of w together,
-each part adds up the moves in its own share of the places.
+A pass is cut into rounds. In a round every part visits its next rows against its view of w; then
+the parts tell each other how w moved, and go on from the same w by the rule of
+:mod:`saddlesvm.solvers.threaded.aggregation`. The shorter the rounds, the closer to what a descent
+over all rows would do; so the features that most rows share (of sparse data) are brought together
+after every round, and the others after some. All parts make the common decisions alike, each for
+itself. A single part writes each shared number, and the others read it after they have met. To
+bring all of w together, each part adds up the moves in its own share of the places.
 
 The work between two meetings is a task; threads do the tasks by the rules of
-:mod:`saddlesvm.solvers.threaded.phases`. All that a task needs, and where its part stands, is in the :class:`Team`.
+:mod:`saddlesvm.solvers.threaded.phases`. All that a task needs, with the state of its part, is in
+the :class:`Team`.
 
 Source: Ioannou, Mendler-Duenner and Parnell (2019), "SySCD: a system-aware parallel coordinate descent algorithm", for
 views of threads that are brought together in rounds; Ma and others (2015) for the scaling.
@@ -121,13 +123,13 @@ def own_of(team: Team, k: int, offset: int) -> Own:
 
 @inlined
 def share(size: int, k: int, parts: int) -> int:
-    """Where the k-th of `parts` even shares of `size` begins."""
+    """Return the beginning of the k-th of `parts` even shares of `size`."""
     return size * k // parts
 
 
 @inlined
 def places(team: Team, own: Own) -> Any:
-    """Where the part's share of the places of w begins and ends."""
+    """Return the beginning and the end of the part's share of the places of w."""
     size, parts = team.base.size, team.views.shape[0]
     return share(size, own.k, parts), share(size, own.k + 1, parts)
 
@@ -140,7 +142,7 @@ def rounds_of(values: float) -> int:
 
 @inlined
 def total(said: np.ndarray) -> float:
-    """Sum of one of the numbers of `SAID` over the parts."""
+    """Return the sum of a number of `SAID` over the parts."""
     answer = 0.0
     for k in range(said.shape[0]):
         answer += said[k, 0]
@@ -199,7 +201,8 @@ def take_base(team: Team, own: Own) -> None:
 def share_often(team: Team, own: Own) -> None:
     """Tell the other parts this part's moves of the frequent features.
 
-    Two arrays take turns: while some parts still read the moves of this round, others may write those of the next.
+    Two arrays take turns: while some parts still read the moves of this round, others may write the
+    moves of the next.
     """
     move, inverse = team.moves[int(own.numbers[0].round) % 2, own.k], inverse_of(own)
     for p in range(team.often.size):
@@ -231,7 +234,7 @@ def inverse_of(own: Own) -> Any:
 
 @inlined
 def take_all(team: Team, own: Own) -> None:
-    """Go on from the w that has been brought together; let sigma follow where that was due, or the visits end."""
+    """Go on from the w that has been brought together; let sigma follow if that is due, or the visits end."""
     take_base(team, own)
     measure_rho(own.scaling, total(team.said.together), total(team.said.each))
     if asks_for_all(own):
@@ -287,7 +290,7 @@ def share_sums(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
 
 @inlined
 def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team, own: Own) -> None:
-    """Where the pass lowered the dual objective (sigma was too small), undo part of it and raise sigma."""
+    """If the pass lowered the dual objective (sigma was too small), undo part of it and raise sigma."""
     said = team.said
     rise = C * total(said.fall) - total(said.along)
     rounding = team.rounding * (C * abs(total(said.conjugates)) + total(said.square))
@@ -334,7 +337,7 @@ def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
 
 @inlined
 def begin(alpha: np.ndarray, team: Team, own: Own) -> bool:
-    """Begin a pass, or go on with the one that the last call began; False where few active rows are left."""
+    """Begin a pass, or go on with the pass of the last call; False if few active rows are left."""
     standing, round_ = own.standing[0], own.numbers[0].round
     standing.rows = total(team.said.rows)
     if round_ == 0.0 and standing.rows <= team.few:
@@ -396,10 +399,11 @@ def do_task(terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: 
 def descend_together(
     terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: Team, offset: int, gate: np.ndarray, k: int
 ) -> None:
-    """Do tasks, those of part k first, until all parts together have done the visits that they have left, or a pass
+    """Do tasks, of part k first, until all parts together have done the visits that they have left, or a pass
     ends with an estimate of at most `target`, or few active rows are left.
 
-    `offset` is the size of the multiplier of the intercept. Where the parts then stand is in the team's arrays.
+    `offset` is the size of the multiplier of the intercept. The state of the parts is then in the
+    team's arrays.
     """
     parts, turn = team.views.shape[0], 0
     part = next_task(gate, parts, k)
