@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -116,7 +116,7 @@ def read(
     how.check_applicable(name, format)
     # The rows of a store are mapped; every other format is read and checked.
     if format == "store":
-        return _table_of_store(_open_store(name, how), name, how, started)
+        return _read_store(name, how)
     file = source_of(name, how)
     rows = file.rows(advance)
     X = ready_matrix(rows.X, name, dtype=dtype, scale=scale, n_features=n_features, missing=missing)
@@ -136,8 +136,8 @@ def read(
     )
 
 
-def _open_store(name: str, how: ReadOptions) -> Store:
-    """Open a store, after refusing the options that would need a copy of it."""
+def _read_store(name: str, how: ReadOptions) -> Table:
+    """Read a store, after refusing the options that would need a copy of it."""
     store = Store(name)
     if how.scale != 1.0:
         raise DataError(
@@ -148,29 +148,8 @@ def _open_store(name: str, how: ReadOptions) -> Store:
             f"{name}: is a store of {store.dtype}; "
             f"convert it to a store of {np.dtype(how.dtype)} first"
         )
-    return store
-
-
-def _table_of_store(store: Store, name: str, how: ReadOptions, started: float) -> Table:
-    """Return the rows of a store, mapped; no values are read here."""
-    y = None
-    if how.label is not False and store.y is not None:
-        y = ready_labels(store.y, len(store), name, task=how.task)
-    header = store.header
-    return Table(
-        X=store.matrix(how.n_features),
-        y=y,
-        feature_names=header.get("feature_names"),
-        label_name=header.get("label_name"),
-        source=name,
-        format="store",
-        n_bytes=store.n_bytes,
-        seconds=time.perf_counter() - started,
-        known_nonzero=header.get("n_nonzero"),
-        sample_weight=store.sample_weight,
-        zero_based=store.zero_based,
-        stores=(store,),
-    )
+    table = table_of_stores([store], name, how.task, n_features=how.n_features)
+    return replace(table, y=None) if how.label is False else table
 
 
 def read_stores(
@@ -186,43 +165,46 @@ def read_stores(
     DataError
         A folder is not a store, or the stores do not go together.
     """
-    started = time.perf_counter()
-    stores = stores_at(paths)
-    X, y, weights = join_stores(stores, memory, n_features)
-    names = shorten(paths)
-    if y is not None:
-        y = ready_labels(y, X.shape[0], names, task=task)
-    first = stores[0].header
-    return Table(
-        X=X,
-        y=y,
-        feature_names=first.get("feature_names"),
-        label_name=first.get("label_name"),
-        source=names,
-        format="store",
-        n_bytes=sum(store.n_bytes for store in stores),
-        seconds=time.perf_counter() - started,
-        sample_weight=weights,
-        zero_based=stores[0].zero_based,
-        stores=tuple(stores),
-    )
-
-
-def stores_at(paths: Sequence[str]) -> list[Store]:
-    """Open several stores by their paths.
-
-    Raises
-    ------
-    DataError
-        A folder is not a store.
-    """
     for path in paths:
         if not is_store(path):
             raise DataError(
                 f"{path}: is not a store; several sources can be given only if all of them are "
                 "stores: make one store of several files with 'saddlesvm convert'"
             )
-    return [Store(path) for path in paths]
+    stores = [Store(path) for path in paths]
+    return table_of_stores(stores, shorten(paths), task, memory, n_features)
+
+
+def table_of_stores(
+    stores: Sequence[Store],
+    name: str,
+    task: Task | None = None,
+    memory: Any = None,
+    n_features: int | None = None,
+) -> Table:
+    """Return the rows of open stores; those of a single store are mapped, and not read."""
+    started = time.perf_counter()
+    first = stores[0]
+    if len(stores) == 1:
+        X = first.matrix(n_features)
+        y = first.y
+        weights = first.sample_weight
+    else:
+        X, y, weights = join_stores(stores, memory, n_features)
+    return Table(
+        X=X,
+        y=None if y is None else ready_labels(y, X.shape[0], name, task=task),
+        feature_names=first.header.get("feature_names"),
+        label_name=first.header.get("label_name"),
+        source=name,
+        format="store",
+        n_bytes=sum(store.n_bytes for store in stores),
+        seconds=time.perf_counter() - started,
+        known_nonzero=first.header.get("n_nonzero") if len(stores) == 1 else None,
+        sample_weight=weights,
+        zero_based=first.zero_based,
+        stores=tuple(stores),
+    )
 
 
 def load_bundled(name: str, *, dtype: Any = None) -> LabelledTable:

@@ -29,7 +29,7 @@ from saddlesvm.data.frames import (
     read_frame,
 )
 from saddlesvm.data.kinds import ChosenKind
-from saddlesvm.data.readers import read_stores
+from saddlesvm.data.readers import read_stores, table_of_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.estimators.column_passes import COLUMNS, convert_table, stored_columns
 from saddlesvm.estimators.columns import kinds_in
@@ -180,7 +180,7 @@ def _read_table(source: str, reading: Reading, task: Task | None, advance: Advan
             advance=advance,
         )
         weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
-        table = add_columns(_table_of_store(store, task))
+        table = add_columns(table_of_stores([store], source, task))
         return replace(
             table,
             column_facts=facts,
@@ -197,26 +197,6 @@ def _read_table(source: str, reading: Reading, task: Task | None, advance: Advan
     table = Table(frame, y, None, column, source, file.format, file.n_bytes, seconds)
     learnt = {name: str(kind) for name, kind in kinds.items() if kind.name != "drop"}
     return replace(table, kinds=learnt, column_facts=facts)
-
-
-def _table_of_store(store: Store, task: Task | None) -> Table:
-    """Return the table of an open store."""
-    y = store.y
-    if y is not None:
-        y = ready_labels(y, len(store), str(store.path), task=task)
-    return Table(
-        X=store.matrix(None),
-        y=y,
-        feature_names=None,
-        label_name=store.header.get("label_name"),
-        source=str(store.path),
-        format="store",
-        n_bytes=store.n_bytes,
-        seconds=0.0,
-        known_nonzero=store.header.get("n_nonzero"),
-        sample_weight=store.sample_weight,
-        stores=(store,),
-    )
 
 
 def read_any(source: str, reading: Reading) -> Table:
@@ -257,7 +237,7 @@ def add_columns(table: Table) -> Table:
 
 def columns_of_store(store: Store) -> list[str] | None:
     """Return the columns of the table that became a store, in words; None for other rows."""
-    return add_columns(_table_of_store(store, None)).column_facts
+    return add_columns(table_of_stores([store], str(store.path))).column_facts
 
 
 def describe_columns(chosen: Mapping[str, ChosenKind]) -> list[str]:
