@@ -73,7 +73,7 @@ def test_C_and_gamma_are_chosen_together(told, refusal):
         (["--lambda", "1", "--cv", "3"], "--cv chooses among values of C or gamma, not of --lambda"),
         (["--C", "1,x"], "a number, several with commas, as in 0.1,1,10, or auto"),
         (["--cv", "1"], "1 is not in the range x>=2"),
-        (["--validation", "2"], "--test takes a file"),
+        (["--validation", "2"], "2.0 is not in the range 0.0<x<1.0"),
         (["--checkpoint", "c", "--cv", "3"], "--cv makes many fits, and --checkpoint holds one"),
     ],
 )

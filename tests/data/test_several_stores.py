@@ -78,7 +78,7 @@ def test_stores_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
         "sparse rows": Store.create(tmp_path / "sparse", sp.csr_matrix(X), TEXT),
         "has 3 features": Store.create(tmp_path / "narrow", X[:, :3], TEXT),
         "has labels and the other has none": Store.create(tmp_path / "plain", X),
-        "text in others": Store.create(tmp_path / "numbers", X, X[:, 0]),
+        "labels are numbers; those of .* are text": Store.create(tmp_path / "numbers", X, X[:, 0]),
     }
     for words, other in others.items():
         with pytest.raises(DataError, match=words):

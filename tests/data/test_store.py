@@ -313,10 +313,10 @@ def test_rows_that_do_not_fit_are_not_appended(tmp_path: Path) -> None:
     weights = np.ones(N)
     for rows, words in (
         ((design("csr"), Y, weights), "holds dense rows"),
-        ((ROWS[:, :3], Y, weights), "has 7 features"),
-        ((ROWS, None, weights), "labels that are numbers"),
-        ((ROWS, TEXT, weights), "labels that are numbers"),
-        ((ROWS, Y), "has weights"),
+        ((ROWS[:, :3], Y, weights), "the new rows: has 3 features; .* has 7"),
+        ((ROWS, None, weights), "the new rows and .*: one has labels and the other has none"),
+        ((ROWS, TEXT, weights), "the new rows: the labels are text; those of .* are numbers"),
+        ((ROWS, Y), "one has weights"),
         ((ROWS, Y[1:], weights), "one for each row|one label for each row"),
         ((np.where(ROWS.max() == ROWS, np.inf, ROWS), Y, weights), "not finite"),
     ):

@@ -11,8 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from saddlesvm.cli.rows import Rows
 from saddlesvm.estimators.automatic_C import AutomaticC, parse_automatic
-from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
-from saddlesvm.estimators.linear import LinearSVC
+from saddlesvm.estimators.cross_validation import standard_errors
 
 FOLDS = 5  # if several values are given, but no number of folds; as in scikit-learn
 
@@ -76,8 +75,6 @@ def choose_by_folds(
     splits = make_splits(folds, shuffle=True, random_state=asked["seed"])
     encoder = rows.preparation.before if rows.has_words else None
     table = rows.train
-    if type(model) is LinearSVC and encoder is None:
-        return choose_C(model, asked, splits, (table.X, y, table.sample_weight))
     grid = values_to_try(model, asked)
     if not grid:
         raise ValueError(f"--cv chooses C or gamma, and {name} has no C: give --gamma 0.1,1")
@@ -134,35 +131,3 @@ def values_to_try(model: Any, asked: dict[str, Any]) -> dict[str, list[float]]:
         if name in known and isinstance(asked.get(name), tuple):
             grid[name] = sorted(asked[name])
     return grid
-
-
-def choose_C(
-    model: Any, asked: dict[str, Any], folds: Any, data: tuple[Any, Any, Any]
-) -> tuple[Any, dict[str, Any]]:
-    """Choose the C of a LinearSVC by certified folds; return the model, and their scores.
-
-    Parameters
-    ----------
-    model : LinearSVC
-    asked : dict
-    folds : splitter or int
-    data : tuple
-        Rows, labels, weights.
-    """
-    Cs = [model.C]
-    if isinstance(asked.get("C"), tuple):
-        Cs = list(asked["C"])
-    search = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds).fit(*data)
-    # One line of the table for each C.
-    values = [
-        {
-            "C": float(search.Cs_[k]),
-            "accuracy": float(search.mean_scores_[k]),
-            "standard_error": float(search.standard_errors_[k]),
-            "largest_relative_gap": float(search.relative_gaps_[k].max()),
-        }
-        for k in range(len(search.Cs_))
-    ]
-    count = folds if isinstance(folds, int) else folds.get_n_splits()
-    facts = {"folds": count, "values": values, "chosen": {"C": float(search.C_)}}
-    return search.best_estimator_, facts

@@ -32,7 +32,6 @@ from saddlesvm.cli.values import (
     OUTPUT,
     REPORT,
     SETTING,
-    SHARE,
     STRENGTH,
     join_sources,
 )
@@ -149,7 +148,12 @@ def reading_options(*further: Decorator) -> Decorator:
 TRAINING_OPTIONS = combine(
     data_argument(),
     data_option("--test", type=DATA, help="Data to measure the error on."),
-    data_option("--validation", type=SHARE, help="Hold out this share of the rows, as in 0.2."),
+    data_option(
+        "--validation",
+        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+        metavar="SHARE",
+        help="Hold out this share of the rows, as in 0.2.",
+    ),
     reading_options(
         data_option(
             "--missing",

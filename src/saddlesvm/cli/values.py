@@ -179,14 +179,6 @@ def read_one_gamma(text: str) -> float | str:
     return float(text)
 
 
-def read_share(text: str) -> float:
-    """Read a number between 0 and 1."""
-    share = float(text)
-    if not 0.0 < share < 1.0:
-        raise ValueError
-    return share
-
-
 def read_names(text: str) -> tuple[str, ...]:
     """Read names with commas, none of them empty."""
     names = tuple(name.strip() for name in text.split(","))
@@ -239,11 +231,6 @@ GAMMA = Value(
     "GAMMA", "a number, several with commas, as in 0.1,1, or scale or auto is allowed", read_gamma
 )
 ONE_GAMMA = Value("GAMMA", "a number, scale or auto is allowed", read_one_gamma)
-SHARE = Value(
-    "SHARE",
-    "a share of the rows is needed, above 0 and below 1, as in 0.2; --test takes a file",
-    read_share,
-)
 NAMES = Value("NAMES", "names or positions of columns are needed, as in id,name", read_names)
 KINDS = Value(
     "NAME=KIND",

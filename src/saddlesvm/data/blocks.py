@@ -155,6 +155,17 @@ class Source:
     zero_based: bool | None = None
     whole: Callable[[Callable[[float], Any] | None], Block] | None = None
 
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a store of the rows would say of them, as far as it is known."""
+        return {
+            "layout": "csr" if self.sparse else "dense",
+            "shape": [None, self.width],
+            "labels": {"kind": "text or numbers"} if self.has_labels else None,
+            "weights": self.has_weights,
+            "feature_names": self.feature_names,
+        }
+
     def rows(self, advance: Callable[[float], Any] | None = None) -> Block:
         """Read all rows into memory.
 

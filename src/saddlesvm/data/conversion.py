@@ -10,12 +10,12 @@ from typing import Any, Literal
 import scipy.sparse as sp
 
 from saddlesvm.data.blocks import ReadOptions, Source
-from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.data_table import Label, Task
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
 from saddlesvm.data.libsvm import StartsAtZero
 from saddlesvm.data.store import Store, common_type
+from saddlesvm.data.store_format import check_alike
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.rows.small_types import widen
 
@@ -119,7 +119,7 @@ def _write_store(
     """Write the files of these names as a store, from blocks of about `n_bytes`."""
     # Values keep their own types while they are read.
     sources = [source_of(name, replace(how, dtype=None)) for name in names]
-    check_compatible(sources)
+    check_alike([source.header for source in sources], names)
     dtype = how.dtype
     if dtype is None:
         dtype = common_type([source.dtype for source in sources], how.scale == 1.0)
@@ -162,27 +162,6 @@ def _append_all(
                 "zero_based": source.zero_based,
             }
         )
-
-
-def check_compatible(sources: Sequence[Source]) -> None:
-    """Raise a `DataError` for sources whose rows cannot be put into one matrix."""
-    first = sources[0]
-    for source in sources[1:]:
-        if source.sparse != first.sparse:
-            kinds = "sparse rows" if source.sparse else "dense rows"
-            raise DataError(
-                f"{source.name}: holds {kinds}, {first.name} does not; a store holds one of the two"
-            )
-        if not source.sparse and source.width != first.width:
-            raise DataError(
-                f"{source.name}: has {source.width} features; {first.name} has {first.width}"
-            )
-        if source.has_labels != first.has_labels or source.has_weights != first.has_weights:
-            what = "labels" if source.has_labels != first.has_labels else "weights"
-            raise DataError(
-                f"{source.name} and {first.name}: one has {what} and the other has none"
-            )
-        check_names(source.name, source.feature_names, first.name, first.feature_names)
 
 
 def _scale_rows(X: Any, scale: float, dtype: Any) -> Any:

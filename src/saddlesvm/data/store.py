@@ -15,13 +15,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import (
     HEADER,
     PART,
     PARTIAL,
     StoredArray,
+    check_alike,
     open_arrays,
     read_store_header,
 )
@@ -33,7 +33,6 @@ from saddlesvm.rows.small_types import FLOATS, precision_of, widen
 
 BLOCK_BYTES = 1 << 24  # bytes of rows that are copied at a time; a guess
 BLOCK_VALUES = 1 << 21  # values that are written at a time; a guess
-LAYOUT_WORDS = {"dense": "dense rows", "csr": "sparse rows"}
 
 
 class Store:
@@ -88,7 +87,7 @@ class Store:
         self.path = Path(path).absolute()
         first = StorePart.open(Path(path))
         self._parts = [first, *(StorePart.open(folder) for folder in _appended_folders(Path(path)))]
-        check_compatible_parts(self._parts)
+        _check_parts(self._parts)
         self.header = first.header
         if len(self._parts) > 1:
             self.header = _combine_headers(self._parts)
@@ -179,29 +178,19 @@ class Store:
         """
         # The new rows must be like the first part: layout, width, kind of labels, weights.
         first = self._parts[0]
-        layout = "csr" if sp.issparse(X) else "dense"
-        if layout != first.layout:
-            raise DataError(
-                f"{self.path}: holds {LAYOUT_WORDS[first.layout]}; got {LAYOUT_WORDS[layout]}"
-            )
-        if np.ndim(X) != 2 or (layout == "dense" and np.shape(X)[1] != self.shape[1]):
-            raise DataError(
-                f"{self.path}: has {self.shape[1]} features; got rows of shape {np.shape(X)}"
-            )
         labels = None if y is None else np.asarray(y)
         kind = None
         if labels is not None:
-            kind = "numbers" if labels.dtype.kind in "biuf" else "text"
-        if kind != first.kind_of_labels:
-            needed = "no labels"
-            if first.kind_of_labels is not None:
-                needed = f"labels that are {first.kind_of_labels}"
-            raise DataError(f"{self.path}: has {needed}; got {kind or 'none'} with the new rows")
-        if (sample_weight is not None) != ("weights" in first.arrays):
-            has = "weights" if "weights" in first.arrays else "no weights"
-            raise DataError(
-                f"{self.path}: has {has}; give sample_weight if, and only if, the store has weights"
-            )
+            kind = {"kind": "numbers" if labels.dtype.kind in "biuf" else "text"}
+        if np.ndim(X) != 2:
+            raise DataError(f"{self.path}: got rows of shape {np.shape(X)}; a matrix is needed")
+        given = {
+            "layout": "csr" if sp.issparse(X) else "dense",
+            "shape": np.shape(X),
+            "labels": kind,
+            "weights": sample_weight is not None,
+        }
+        check_alike([first.header, given], [str(self.path), "the new rows"])
         # The part appears only when it is complete; two processes cannot take one number.
         target = self.path / f"{PART}{len(_appended_folders(self.path)) + 2}"
         with StoreWriter(target, dtype=first.dtype) as writer:
@@ -502,7 +491,7 @@ def join_stores(
     """
     opened = [store if isinstance(store, Store) else Store(store) for store in stores]
     parts = [part for store in opened for part in store._parts]
-    check_compatible_parts(parts)
+    _check_parts(parts)
     is_sparse = parts[0].layout == "csr"
     dtype = common_type([part.dtype for part in parts])
     width = max(part.shape[1] for part in parts)
@@ -536,32 +525,9 @@ def _join_in_file(stores: Sequence[Store], width: int, dtype: np.dtype) -> tuple
     return joined.X, joined.y, joined.sample_weight
 
 
-def check_compatible_parts(parts: Sequence[StorePart]) -> None:
-    """Raise a `DataError` for folders whose rows cannot be put into a matrix."""
-    # Compare each part with the first one.
-    first = parts[0]
-    for part in parts[1:]:
-        if part.layout != first.layout:
-            raise DataError(
-                f"{part.path}: holds {LAYOUT_WORDS[part.layout]}; "
-                f"{first.path} holds {LAYOUT_WORDS[first.layout]}"
-            )
-        if part.layout == "dense" and part.shape[1] != first.shape[1]:
-            raise DataError(
-                f"{part.path}: has {part.shape[1]} features; {first.path} has {first.shape[1]}"
-            )
-        for name in ("labels", "weights"):
-            if (name in part.arrays) != (name in first.arrays):
-                raise DataError(
-                    f"{part.path} and {first.path}: one has {name} and the other has none"
-                )
-        if part.kind_of_labels != first.kind_of_labels:
-            raise DataError(
-                f"{part.path}: the labels are numbers in some of the stores, and text in others"
-            )
-        names = part.header.get("feature_names")
-        first_names = first.header.get("feature_names")
-        check_names(str(part.path), names, str(first.path), first_names)
+def _check_parts(parts: Sequence[StorePart]) -> None:
+    """Raise a `DataError` for folders whose rows cannot be put into one matrix."""
+    check_alike([part.header for part in parts], [str(part.path) for part in parts])
 
 
 def common_type(dtypes: Sequence[np.dtype], unchanged: bool = True) -> np.dtype:

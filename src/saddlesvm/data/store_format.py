@@ -8,6 +8,7 @@ of every file, and reads no values.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ from saddlesvm.data.archives import (
     read_header,
     shorten_text,
 )
+from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, type_name
 
@@ -32,6 +34,7 @@ HEADER = "store.json"
 PARTIAL = ".partial"  # the end of the names of folders that are being written
 PART = "part-"  # the beginning of the names of the folders that hold appended rows
 
+LAYOUT_WORDS = {"dense": "dense rows", "csr": "sparse rows"}
 MOST_ROWS = 2**62  # rows or features: what the indices of any machine can count
 INTEGERS = (np.dtype("<i4"), np.dtype("<i8"))
 FLOAT64 = np.dtype("<f8")
@@ -257,3 +260,34 @@ def _value_type(name: str) -> np.dtype[Any]:
     if allowed[name] == bfloat16:
         return bfloat16
     return allowed[name].newbyteorder("<")
+
+
+def check_alike(headers: Sequence[dict[str, Any]], names: Sequence[str]) -> None:
+    """Raise a `DataError` for rows that cannot be put into one matrix, by what headers say of them.
+
+    Parameters
+    ----------
+    headers : sequence of dict
+        With layout, shape, labels, weights and feature_names, as in ``store.json``.
+    names : sequence of str
+        What the headers describe, in messages.
+    """
+    first = headers[0]
+    for other, name in zip(headers[1:], names[1:], strict=True):
+        if other["layout"] != first["layout"]:
+            raise DataError(
+                f"{name}: holds {LAYOUT_WORDS[other['layout']]}; "
+                f"{names[0]} holds {LAYOUT_WORDS[first['layout']]}"
+            )
+        width = other["shape"][1]
+        if other["layout"] == "dense" and width != first["shape"][1]:
+            raise DataError(f"{name}: has {width} features; {names[0]} has {first['shape'][1]}")
+        for part in ("labels", "weights"):
+            if bool(other[part]) != bool(first[part]):
+                raise DataError(f"{name} and {names[0]}: one has {part} and the other has none")
+        if other["labels"] and other["labels"]["kind"] != first["labels"]["kind"]:
+            raise DataError(
+                f"{name}: the labels are {other['labels']['kind']}; "
+                f"those of {names[0]} are {first['labels']['kind']}"
+            )
+        check_names(name, other.get("feature_names"), names[0], first.get("feature_names"))

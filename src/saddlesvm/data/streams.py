@@ -16,7 +16,6 @@ from typing import IO, Any, TypeAlias, cast
 
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.store_format import HEADER, PARTIAL
-from saddlesvm.runtime.threads import threads_ahead
 
 Opener: TypeAlias = Callable[[IO[bytes]], IO[bytes]]
 
@@ -238,22 +237,8 @@ def open_with_share(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], float]
 def line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None, None]:
     """Yield whole lines of a file, about `n_bytes` at a time, and the share that was read by then.
 
-    Every block ends with a newline. The next block is read and decompressed while the caller works
-    on this one.
+    Every block ends with a newline.
     """
-    blocks = _read_line_blocks(path, n_bytes)
-    with threads_ahead(1) as reader:
-        coming = reader.submit(next, blocks, None)
-        while True:
-            block = coming.result()
-            if block is None:
-                return
-            coming = reader.submit(next, blocks, None)
-            yield block
-
-
-def _read_line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None, None]:
-    """Yield whole lines of a file as :func:`line_blocks`, in this thread."""
     with open_with_share(path) as (file, share):
         parts: list[bytes] = []
         text = file.read(n_bytes).removeprefix(_BYTE_ORDER_MARK)

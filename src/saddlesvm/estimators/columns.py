@@ -396,3 +396,13 @@ def step_before(model: Pipeline) -> Any:
     if len(model.steps) == 2:
         return model.steps[0][1]
     return model[:-1]
+
+
+def prepend_step(before: Any, model: Any) -> Any:
+    """Return a pipeline of a transformer and a model; the model alone without a transformer."""
+    if before is None:
+        return model
+    pipeline = make_pipeline(before, model)
+    if hasattr(model, "notes_"):
+        pipeline.notes_ = model.notes_
+    return pipeline

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from saddlesvm.data import DataError, Table, read
@@ -29,7 +29,13 @@ from saddlesvm.data.readers import read_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.column_passes import NOTE
-from saddlesvm.estimators.columns import feature_names, kinds_in, step_before, transformers_for
+from saddlesvm.estimators.columns import (
+    feature_names,
+    kinds_in,
+    prepend_step,
+    step_before,
+    transformers_for,
+)
 from saddlesvm.estimators.training_data import (
     STANDARD_INPUT,
     Advance,
@@ -218,12 +224,7 @@ class Preparation:
 
     def prepend_to(self, model: Any) -> Any:
         """Return the model to use and to save: a pipeline if there is a step before it."""
-        if self.before is None:
-            return model
-        pipeline = make_pipeline(self.before, model)
-        if hasattr(model, "notes_"):
-            pipeline.notes_ = model.notes_
-        return pipeline
+        return prepend_step(self.before, model)
 
     def apply(self, table: Table, *, every_row: bool = False) -> Table:
         """Return a table with its rows prepared: `X` is a matrix.

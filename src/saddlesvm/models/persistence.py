@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,12 @@ from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.model_file import is_model
 from saddlesvm.estimators import register
 from saddlesvm.estimators.base import Labels
-from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, step_before
+from saddlesvm.estimators.columns import (
+    columns_from_bytes,
+    columns_to_bytes,
+    prepend_step,
+    step_before,
+)
 from saddlesvm.estimators.fitted import (
     Fitted,
     fitted_value,
@@ -73,16 +78,6 @@ def split_pipeline(model: Any) -> tuple[Any, Any]:
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         return model[-1], step_before(model)
     return model, None
-
-
-def prepend_step(before: Any, model: Any) -> Any:
-    """Return a pipeline of a transformer and a model; the model alone without a transformer."""
-    if before is None:
-        return model
-    pipeline = make_pipeline(before, model)
-    if hasattr(model, "notes_"):
-        pipeline.notes_ = model.notes_
-    return pipeline
 
 
 def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:

@@ -9,9 +9,9 @@ import contextvars
 import functools
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Generic, Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -63,21 +63,6 @@ class OneThread:
 def _blas_libraries() -> list[Any]:
     """Find the BLAS libraries of this process, once: it takes longer than a factorisation."""
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
-
-
-@contextmanager
-def threads_ahead(count: int) -> Iterator[ThreadPoolExecutor]:
-    """Provide threads that prepare what a generator needs next; nobody waits for them at the end.
-
-    An abandoned generator is closed by the garbage collector, at any moment: also in a thread that
-    is about to start and holds a lock of the interpreter, which the other threads need to end.
-    Waiting for them there would never end.
-    """
-    pool = ThreadPoolExecutor(count)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def worthwhile(seconds: float, threads: int) -> int:
