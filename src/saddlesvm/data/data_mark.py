@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,14 +31,19 @@ def mark_data(X: Any, y: Any = None) -> str:
     y : array-like of shape (n,) or (n, k), optional
     """
     n = X.shape[0]
-    # All rows if they are few, else rows at even distances, from the first to the last.
-    sample = np.arange(n)
-    if n > SAMPLED:
-        sample = np.arange(SAMPLED) * (n - 1) // (SAMPLED - 1)
+    sample = sampled_rows(n)
     checksum = zlib.crc32(_row_bytes(X, sample), X.shape[1])
     if y is not None:
         checksum = zlib.crc32(_label_bytes(y, sample), checksum)
     return f"{n}-{checksum:08x}"
+
+
+@lru_cache(maxsize=64)
+def sampled_rows(n: int) -> np.ndarray:
+    """Return all of n rows if they are few, else rows at even distances, first and last included."""
+    if n <= SAMPLED:
+        return np.arange(n)
+    return np.arange(SAMPLED) * (n - 1) // (SAMPLED - 1)
 
 
 def is_mark(given: Any) -> bool:
@@ -64,9 +70,9 @@ def _row_bytes(X: Any, sample: np.ndarray) -> bytes:
     # Values beyond single precision become infinite: they mark the rows all the same.
     with np.errstate(over="ignore"):
         if not sparse.issparse(some):
-            values = np.asarray(some).astype(np.float32)
-            places = np.flatnonzero(values)
-            return places.tobytes() + values.ravel()[places].tobytes()
+            values = np.asarray(some).astype(np.float32).ravel()
+            places = values.nonzero()[0]
+            return places.tobytes() + values[places].tobytes()
         some = sparse.csr_array(some).astype(np.float32)
     some.sum_duplicates()
     some.eliminate_zeros()

@@ -44,7 +44,8 @@ def draw_seed(random_state: Any) -> int:
     """
     if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:
         return int(draw(make_random(int(random_state)), SEEDS))
-    return int(check_random_state(random_state).randint(SEEDS))
+    # A tenth of the time of RandomState's own whole numbers.
+    return int(SEEDS * check_random_state(random_state).random_sample())
 
 
 STYLE = (

@@ -38,7 +38,7 @@ import numpy as np
 
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.penalties import holds_square, is_block
-from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.regularizer import Regularizer, inner, square
 from saddlesvm.problem.terms import BLOCK, in_blocks
 from saddlesvm.rows.layouts import Rows
 
@@ -74,8 +74,7 @@ def radii(norms: np.ndarray) -> np.ndarray:
 
 def norm_of(w: np.ndarray) -> float:
     """``||w||``, no smaller than it is."""
-    flat = w.ravel()
-    return SLACK * math.sqrt(float(np.einsum("i,i", flat, flat)))  # not BLAS: see regularizer.square
+    return SLACK * math.sqrt(square(w))
 
 
 def moved(norm: float, distance: float) -> float:
@@ -211,8 +210,8 @@ def row_sizes(X: Rows, norms: np.ndarray, weights: np.ndarray, members: np.ndarr
         if weights.size:
             s = weights[rows]
             weight += float(s.sum())
-            reach += _product(s, np.sqrt(norm))
-            squares += _product(s, norm)
+            reach += inner(s, np.sqrt(norm))
+            squares += inner(s, norm)
         else:
             weight += norm.size
             reach += float(np.sqrt(norm).sum())
@@ -237,24 +236,20 @@ def point_sizes(
     for _, rows in in_blocks(members, norms.size):
         a = alpha[rows]
         size = np.abs(a)
-        pulled += _product(size, radii(norms[rows]))
+        pulled += inner(size, radii(norms[rows]))
         if is_residual:
             label = np.abs(y[rows])
             weighted = weights[rows] * label if weights.size else label
             labels += float(weighted.sum())
-            label_squares += _product(weighted, label)
+            label_squares += inner(weighted, label)
             largest = max(largest, float(label.max(initial=0.0)))
-            paired += _product(size, label)
+            paired += inner(size, label)
         else:
             paired += float(size.sum())
         if signs:
             positive += float(np.maximum(a, 0.0).sum())
             negative += float(np.maximum(-a, 0.0).sum())
     return PointSizes(labels, label_squares, pulled, paired, positive, negative, largest)
-
-
-def _product(one: np.ndarray, other: np.ndarray) -> float:
-    return float(np.einsum("i,i", one, other))  # not BLAS: see regularizer.square
 
 
 # ---- The primal: errors of margins, and what they can add to the sum of losses

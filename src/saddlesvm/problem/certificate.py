@@ -427,26 +427,38 @@ def certificates_of(
         The weights.
     """
     loss = problem.loss
-    methods = methods_of(problem.loss)
+    methods = methods_of(loss)
     rows = problem.X.float64_matrix()
-    rows = rows[problem.members] if rows.shape[0] > problem.members.size else rows
+    if rows.shape[0] > problem.members.size:
+        rows = rows[problem.members]
     norms = problem.gathered(problem.norms)
-    every = np.arange(norms.size)
+    members = np.arange(norms.size)
     s = 1.0 if weights is None else weights
+
+    # The margins of all problems, and the pulls of their dual points, by one product each.
     z = W[:, :-1] @ rows.T + problem.scale * W[:, -1:]
-    pulls = problem.C * np.hstack([alpha @ rows, problem.scale * alpha.sum(axis=1, keepdims=True)])
+    pulls = np.empty(W.shape)
+    pulls[:, :-1] = alpha @ rows
+    pulls[:, -1] = problem.scale * np.add.reduce(alpha, axis=1)
+    pulls *= problem.C
+
+    # The five sums over the rows, as in sums.loss_sums.
     paid = s * methods.value(loss, z, y)
-    ones = methods.conjugate(loss, alpha, y, s)
+    conjugates = methods.conjugate(loss, alpha, y, s)
     pairs = alpha * z
-    sums = np.array([one.sum(axis=1) for one in (paid, ones, pairs, np.abs(ones), np.abs(pairs))]).T.tolist()
+    terms = (paid, conjugates, pairs, np.abs(conjugates), np.abs(pairs))
+    columns = [np.add.reduce(one, axis=1).tolist() for one in terms]
+
     found = []
     facts = problem.facts
-    for k, w in enumerate(W):
-        own = np.empty(0) if weights is None else weights[k]
-        if own.size:
-            facts = facts._replace(rows=row_sizes(problem.X, norms, own, every))
-        sizes = point_sizes(loss, y[k], norms, own, every, alpha[k])
-        found.append(Certificate.of(problem.strength, summed(facts, tuple(sums[k]), sizes, w, pulls[k])))
+    own = np.empty(0)
+    for k, sums in enumerate(zip(*columns, strict=True)):
+        if weights is not None:
+            own = weights[k]
+            facts = facts._replace(rows=row_sizes(problem.X, norms, own, members))
+        sizes = point_sizes(loss, y[k], norms, own, members, alpha[k])
+        account = summed(facts, sums, sizes, W[k], pulls[k])
+        found.append(Certificate.of(problem.strength, account))
     return found
 
 

@@ -58,6 +58,8 @@ from saddlesvm.runtime.compiled import operation
 if TYPE_CHECKING:
     from numba.core import types
 
+LARGEST = float(np.finfo(np.float64).max)  # pull that a double can hold
+
 
 class Penalty(Protocol):
     """What a penalty says, see above; a NamedTuple. A penalty of another form has no ``parts``."""
@@ -253,7 +255,7 @@ def modulus(penalty: Penalty) -> float:
 
 def holds_square(penalty: Penalty) -> bool:
     """Whether r grows faster than any line, so that its conjugate is finite for every pull."""
-    return is_block(penalty) or penalty.domain_scale(np.finfo(np.float64).max) == 1.0
+    return is_block(penalty) or penalty.domain_scale(LARGEST) == 1.0
 
 
 @operation(_of_penalty("value"))

@@ -35,6 +35,7 @@ from saddlesvm.problem.bounds import (
 from saddlesvm.problem.intercepts import Group
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.regularizer import inner
 from saddlesvm.problem.sums import (
     conjugate_sum,
     dual_of_margins,
@@ -250,7 +251,7 @@ def room_of(terms: Pointwise, rows: np.ndarray, norms: np.ndarray, alpha: np.nda
     """The way of some rows' dual variables up to their upper bounds; `norms` are squared."""
     high = box_of(terms.loss, terms.y, terms.weights)[1]
     way = (high - alpha)[rows]
-    pulled = float(np.einsum("i,i", way, radii(norms[rows])))
+    pulled = inner(way, radii(norms[rows]))
     return Room(float(way.sum()), pulled, float(loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)[3]))
 
 
