@@ -10,14 +10,15 @@ import pytest
 from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled
 from saddlesvm.solvers.small import equations
-from saddlesvm.solvers.small.equations import Equations, solved
+from saddlesvm.solvers.small.equations import Equations, solve
 
 
 def made(m: int, trace: float, scale: float = 1.0, C: float = 1.0) -> tuple[Equations, np.ndarray, np.ndarray]:
     """Equations of two runs whose matrices have about this trace, their second derivatives, and their right sides."""
     rng = np.random.default_rng(m)
-    Z = scale * rng.normal(size=(3 * m, m))
-    bends = 10.0 ** rng.uniform(-6.0, 0.0, size=(2, 3 * m))
+    n = max(3 * m, equations.SINGLE_WORK // m**2)
+    Z = scale * rng.normal(size=(n, m))
+    bends = 10.0 ** rng.uniform(-6.0, 0.0, size=(2, n))
     bends *= trace / (C * bends @ (Z * Z).sum(axis=1))[:, None]
     return Equations(Z, np.ones(m), C), bends, rng.normal(size=(2, m))
 
@@ -32,7 +33,7 @@ def test_single_precision_leaves_a_tenth_of_a_step_at_most(m: int, part: float) 
     rows, bends, rhs = made(m, part * equations.SINGLE_TRACE)
     factors = rows.factors(bends)
     assert {factor.factor.dtype for factor in factors} == {np.dtype(np.float32)}
-    for bend, one, found in zip(bends, rhs, solved(factors, rhs), strict=True):
+    for bend, one, found in zip(bends, rhs, solve(factors, rhs), strict=True):
         matrix = exact(rows, bend)
         off = found - np.linalg.solve(matrix, one)
         assert off @ matrix @ off <= 0.1**2 * (one @ np.linalg.solve(matrix, one))
@@ -41,7 +42,7 @@ def test_single_precision_leaves_a_tenth_of_a_step_at_most(m: int, part: float) 
 @pytest.mark.parametrize("given", [{"trace": 2e6}, {"trace": 1.0, "scale": 1e30}, {"trace": 1.0, "C": 1e-20}])
 def test_other_equations_are_solved_in_double_precision(given: dict[str, Any]) -> None:
     rows, bends, rhs = made(5, **given)
-    for bend, one, found in zip(bends, rhs, solved(rows.factors(bends), rhs), strict=True):
+    for bend, one, found in zip(bends, rhs, solve(rows.factors(bends), rhs), strict=True):
         assert found == pytest.approx(np.linalg.solve(exact(rows, bend), one), rel=1e-6)
 
 
@@ -51,8 +52,8 @@ def test_a_run_has_the_bits_of_the_run_alone(m: int) -> None:
     bends *= np.array([[0.5], [2.0]])  # one in either precision
     both = rows.factors(bends)
     assert {factor.factor.dtype.itemsize for factor in both} == {4, 8}
-    alone = [solved(rows.factors(bends[k : k + 1]), rhs[k : k + 1])[0] for k in range(2)]
-    assert np.array_equal(solved(both, rhs), alone)
+    alone = [solve(rows.factors(bends[k : k + 1]), rhs[k : k + 1])[0] for k in range(2)]
+    assert np.array_equal(solve(both, rhs), alone)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])

@@ -19,11 +19,21 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.loss import is_smooth, methods_of
-from saddlesvm.problem.terms import Pointwise, in_blocks, silent, weigh, weights_or_one
+from saddlesvm.problem.terms import (
+    BLOCK,
+    Pointwise,
+    in_blocks,
+    silent,
+    weigh,
+    weights_or_one,
+)
 from saddlesvm.runtime.compiled import inlined
 
 FARTHEST = 1e18  # from the start, that an offset is looked for; a guess: beyond all data
-SEARCH_STEPS = 200  # places that a search along a line looks at, at most: it ends by itself long before
+SEARCH_STEPS = 200  # passes of a search along a line, at most: it ends by itself long before
+# Places that a pass looks at, at most, if few rows bend. Measured: one place takes 5 times as long
+# for 570 rows.
+MOST_PLACES = 255
 OFFSET_ROUNDING = 1e-15  # of an offset, relative to 1 or to itself
 SQUARED_AWAY = 1e-8  # relative size of a Newton step whose square is rounding
 SUM_ROUNDING = 1e-9  # relative error of a sum of dual variables that rounding explains
@@ -358,7 +368,7 @@ def _newton_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: floa
 
 @silent
 def _kinked_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float) -> float:
-    """The best offset of a loss with kinks in an interval, by halving it.
+    """The best offset of a loss with kinks in an interval, by cutting it into parts again and again.
 
     A loss is convex, so that a row with the same slope at both ends has it everywhere between: such
     rows are added up once, and about as many stay as have a kink in the interval.
@@ -377,28 +387,30 @@ def _kinked_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: floa
         s = np.broadcast_to(weights_or_one(terms.weights, rows), own.shape)
         pieces.append(np.stack([values[bent] for values in (own, y, s, below, above)]))
     own, y, s, below, above = np.concatenate(pieces, axis=1)
-    t = 0.5 * (low + high)
     for _ in range(SEARCH_STEPS):
-        here = s * subgradient(loss, own + t, y)
-        slope = known + float(here.sum())
-        if slope == 0.0:
+        if high - low <= OFFSET_ROUNDING * (1.0 + abs(high)):
             break
-        # The half on that side stays, and the rows that bend in it.
-        if slope > 0.0:
-            high = t
-            above = here
-        else:
-            low = t
-            below = here
-        bent = np.flatnonzero(below != above)
-        if 2 * bent.size < own.size:
-            known = slope - float(here[bent].sum())
-            own, y, s, below, above = (values[bent] for values in (own, y, s, below, above))
-        t_next = 0.5 * (low + high)
-        if abs(t_next - t) <= OFFSET_ROUNDING * (1.0 + abs(t)):
-            break
-        t = t_next
-    return t
+        # The slopes at as many places at once as make one block of rows: they rise.
+        count = min(MOST_PLACES, max(1, BLOCK // max(1, own.size)))
+        offsets = low + (high - low) * (np.arange(1, count + 1) / (count + 1))
+        moved = own + offsets[:, None]
+        here = s * subgradient(loss, moved, y)
+        slopes = known + here.sum(axis=1)
+        first = int(np.count_nonzero(slopes < 0.0))
+        if first < count and slopes[first] == 0.0:
+            return float(offsets[first])
+
+        # The interval in which the sign changes stays, and the rows that bend in it.
+        if first > 0:
+            low = float(offsets[first - 1])
+            below = here[first - 1]
+        if first < count:
+            high = float(offsets[first])
+            above = here[first]
+        is_bent = below != above
+        known += float(below[~is_bent].sum())
+        own, y, s, below, above = (values[is_bent] for values in (own, y, s, below, above))
+    return 0.5 * (low + high)
 
 
 def is_inside(terms: Pointwise, rows: Any, a: np.ndarray) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""Newton's equations of small problems: matrices ``P + C Z' diag(bend) Z`` of several runs over the same rows.
+"""Newton's equations of small problems: ``P + C Z' diag(bend) Z`` of runs over the same rows.
 
-Where the penalty P is the identity, a matrix that is computed and factored in single precision differs from the exact
-one by about the unit roundoff times its trace. Up to a tenth of the identity, runs take as many steps as with exact
-matrices: a step is corrected by the next one, whose right side is computed in double precision.
+If the penalty P is the identity, a matrix that is computed and factored in single precision differs
+from the exact one by about the unit roundoff times its trace. Up to a tenth of the identity, runs
+take as many steps as with exact matrices: a step is corrected by the next one, whose right side is
+computed in double precision.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
-FEW_COLUMNS = 32  # of rows, up to which whole products of several runs at once take less time than their halves alone
-RAISED = 1e-14  # part of a matrix' largest diagonal entry that is added to it where rounding makes it singular
-SINGLE_TRACE = 0.1 * 2.0**24  # largest trace of a matrix in single precision
+# Columns up to which whole products of several runs at once take less time than their halves, one
+# after the other: measured.
+FEW_COLUMNS = 32
+# Part of a matrix' largest diagonal entry that is added to it if rounding makes it singular, and
+# the factor by which that grows from one of so many tries to the next: guessed.
+RAISED = 1e-14
+RAISED_FURTHER = 100.0
+TRIES = 5
+SINGLE_TRACE = 0.1 * 2.0**24  # largest trace of a matrix in single precision: derived, see above
 SINGLE_SIZES = 1e-12, 1e12  # of squared norms and of C, whose products single precision then holds
-# Products that make a matrix, from which single precision saves more than its copy of the rows costs:
-# measured, 3 and 12 matrices of 150 x 5 to 2,000 x 21 (26 November 2026).
+# Products that make a matrix, from which single precision saves more than its copy of the rows
+# costs: measured, 3 and 12 matrices of 150 x 5 to 2,000 x 21 (26 November 2026).
 SINGLE_WORK = 100_000
 
 
 def product_of_rows(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The inner products of the rows of two arrays, shape (K,)."""
+    """Return the inner products of the rows of two arrays, shape (K,)."""
     found: np.ndarray = np.matmul(one[:, None, :], other[:, :, None])[:, 0, 0]
     return found
 
@@ -37,7 +44,7 @@ class Factor(NamedTuple):
     """A Cholesky factor, and LAPACK's routine that solves equations with it."""
 
     factor: np.ndarray
-    solution: Any
+    routine: Any
 
 
 class Equations:
@@ -53,84 +60,99 @@ class Equations:
     Attributes
     ----------
     Z : ndarray of shape (n, m)
-        Column by column where there are few: the weights of the rows are then multiplied along the rows.
+        Column by column if they are few: the rows' weights are then multiplied along the rows.
     """
 
     def __init__(self, Z: np.ndarray, penalty: np.ndarray, C: float) -> None:
-        self.exact, self.C = Precision(Z, penalty, dpotrf, dpotrs), C
+        self.exact = Precision(Z, penalty, dpotrf, dpotrs)
+        self.C = C
         self.Z = self.exact.Z
 
     @cached_property
     def norms(self) -> np.ndarray | None:
-        """The squared norms of the rows; None where single precision is never enough."""
-        # Few products take no longer in double precision.
+        """The squared norms of the rows; None if single precision does not do or saves nothing."""
         if self.Z.size * self.Z.shape[1] < SINGLE_WORK:
             return None
-        norms, (low, high) = np.einsum("ij,ij->i", self.Z, self.Z), SINGLE_SIZES
-        enough = low < float(norms.max()) < high and low < self.C < high and self.exact.penalty.all()
-        return norms + low if enough else None
+        norms = np.einsum("ij,ij->i", self.Z, self.Z)
+        low, high = SINGLE_SIZES
+        in_range = low < float(norms.max()) < high and low < self.C < high
+        return norms + low if in_range and self.exact.penalty.all() else None
 
     @cached_property
     def single(self) -> Precision:
         """The rows in single precision."""
-        return Precision(self.Z.astype(np.float32), self.exact.penalty.astype(np.float32), spotrf, spotrs)
+        penalty = self.exact.penalty.astype(np.float32)
+        return Precision(self.Z.astype(np.float32), penalty, spotrf, spotrs)
 
     def factors(self, bends: np.ndarray) -> list[Factor]:
-        """The Cholesky factors of the matrices of runs, for their second derivatives of shape (K, n)."""
+        """Return the factors of the matrices of runs, for second derivatives of shape (K, n)."""
         bends = self.C * bends
         if self.norms is None:
             return self.exact.factors(bends)
-        enough = inner(bends, self.norms[None]) <= SINGLE_TRACE
-        if enough.all():
+
+        # The trace of Z' diag(bend) Z says which matrices single precision holds well enough.
+        is_enough = inner(bends, self.norms[None]) <= SINGLE_TRACE
+        if is_enough.all():
             return self.single.factors(bends)
-        each = zip(bends[:, None], enough, strict=True)
-        return [(self.single if fine else self.exact).factors(one)[0] for one, fine in each]
+        found = []
+        for bend, enough in zip(bends[:, None], is_enough.tolist(), strict=True):
+            precision = self.single if enough else self.exact
+            found += precision.factors(bend)
+        return found
 
 
 class Precision:
-    """The rows, and the routines, of one precision."""
+    """The rows, and LAPACK's routines, of one precision."""
 
-    def __init__(self, Z: np.ndarray, penalty: np.ndarray, factor: Any, solution: Any) -> None:
-        self.few = Z.shape[1] <= FEW_COLUMNS
-        self.Z = np.asfortranarray(Z) if self.few else Z
-        self.penalty, self.factor, self.solution = penalty, factor, solution
+    def __init__(self, Z: np.ndarray, penalty: np.ndarray, factor: Any, routine: Any) -> None:
+        self.has_few = Z.shape[1] <= FEW_COLUMNS
+        self.Z = np.asfortranarray(Z) if self.has_few else Z
+        self.penalty = penalty
+        self.factor = factor
+        self.routine = routine
 
     def factors(self, bends: np.ndarray) -> list[Factor]:
-        """The factors for second derivatives times C."""
+        """Return the factors for second derivatives times C."""
         bends = bends.astype(self.Z.dtype, copy=False)
-        if self.few:
+        if self.has_few:
             matrices = np.matmul(bends[:, None] * self.Z.T, self.Z)
         else:
-            matrices = np.array([self._half(bend) for bend in bends])
+            matrices = np.array([self._product(bend) for bend in bends])
+        # The diagonals of all matrices, as a view.
         matrices.reshape(len(bends), -1)[:, :: self.penalty.size + 1] += self.penalty
-        return list(map(self._factor_of, matrices))
+        return [self._factor(matrix) for matrix in matrices]
 
-    def _half(self, bend: np.ndarray) -> np.ndarray:
-        """``Z' diag(bend) Z``, of which BLAS computes half."""
-        Z, chosen = self.Z, bend > 0.0
+    def _product(self, bend: np.ndarray) -> np.ndarray:
+        """Return ``Z' diag(bend) Z``, of which the BLAS computes half."""
+        Z = self.Z
+        chosen = bend > 0.0
         if not chosen.all():
-            Z, bend = Z[chosen], bend[chosen]
+            Z = Z[chosen]
+            bend = bend[chosen]
         scaled = Z * np.sqrt(bend)[:, None]
         product: np.ndarray = scaled.T @ scaled
         return product
 
-    def _factor_of(self, matrix: np.ndarray) -> Factor:
-        """The factor of a matrix, raised where rounding makes it singular; not finite where that does not help."""
+    def _factor(self, matrix: np.ndarray) -> Factor:
+        """Return the factor of a matrix, raised if it is singular; not finite if in vain."""
         factor, failed = self.factor(matrix)
         lift = RAISED * float(matrix.diagonal().max()) if failed else 0.0
-        for _ in range(5):
+        for _ in range(TRIES):
             if not failed:
-                break
+                return Factor(factor, self.routine)
             matrix = matrix.copy()
             matrix.flat[:: matrix.shape[0] + 1] += lift
             factor, failed = self.factor(matrix)
-            lift *= 100.0
-        return Factor(np.full_like(matrix, np.nan) if failed else factor, self.solution)
+            lift *= RAISED_FURTHER
+        return Factor(np.full_like(matrix, np.nan) if failed else factor, self.routine)
 
 
-def solved(factors: list[Factor], rhs: np.ndarray) -> np.ndarray:
-    """The solutions of the equations of each run, in double precision; not finite where there is no factor."""
-    found = np.empty(rhs.shape)
-    for k, (factor, solution) in enumerate(factors):
-        found[k] = solution(factor, rhs[k])[0]
+def solve(factors: list[Factor], right: np.ndarray) -> np.ndarray:
+    """Return the solutions of the equations of each run, in double precision.
+
+    They are not finite if there is no factor.
+    """
+    found = np.empty(right.shape)
+    for k, (factor, routine) in enumerate(factors):
+        found[k] = routine(factor, right[k])[0]
     return found

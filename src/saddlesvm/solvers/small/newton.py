@@ -1,19 +1,21 @@
-"""Newton's method for small problems with smooth losses, from zero; several problems over the same rows take their
-steps together, as arrays with a row for each.
+"""Newton's method for small problems with smooth losses, from zero.
 
-The step d solves ``(P + C Z' diag(phi'') Z) d = -(P u - u(a))`` with ``a = -phi'`` at the present margins, which is
-dual feasible and so yields a bound at every step; an exact search along the line follows, which makes the method end
-after finitely many steps where the derivative is piecewise linear. :mod:`saddlesvm.solvers.newton` is the same method
-for problems of any size. There a fit of 100 x 2 to 2,000 x 60 takes 1.3 times as long in the mean (26 November 2026);
-several classes, whose steps are taken together here, take 2.2 to 5 times.
+Several problems over the same rows take their steps together, as arrays with a row for each. The
+step d solves ``(P + C Z' diag(phi'') Z) d = -(P u - u(a))`` with ``a = -phi'`` at the present
+margins, which is dual feasible and so yields a bound at every step. An exact search along the line
+follows, which makes the method end after finitely many steps if the derivative is piecewise linear.
 
-Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs".
+:mod:`saddlesvm.solvers.newton` is the same method for problems of any size. There a fit of 100 x 2
+to 2,000 x 60 takes 1.3 times as long in the mean (26 November 2026); several classes, whose steps
+are taken together here, take 2.2 to 5 times.
+
+Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large
+scale linear SVMs".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -23,17 +25,31 @@ from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.second_order.driver import Bracket
-from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together, fits, products
-from saddlesvm.solvers.small.equations import inner, solved
+from saddlesvm.solvers.small.dense import (
+    Found,
+    Small,
+    SmallSolver,
+    SmallState,
+    Together,
+    fits,
+    products,
+)
+from saddlesvm.solvers.small.equations import inner, solve
 from saddlesvm.solvers.small.interior_point import InteriorPoint
 
 
 @dataclass
 class At:
-    """The points that runs stand at: weights, shape (K, m), and, shape (K, n), margins, multipliers, and second
-    derivatives of the rows' terms.
+    """The points that runs stand at.
 
-    `pull` is ``C sum_i a_i x_i``, once it is computed.
+    Attributes
+    ----------
+    u : ndarray of shape (K, m)
+        Weights.
+    z, a, bend : ndarray of shape (K, n)
+        Margins, multipliers, and second derivatives of the rows' terms.
+    pull : ndarray of shape (K, m), optional
+        ``C sum_i a_i x_i``, once it is computed.
     """
 
     u: np.ndarray
@@ -42,9 +58,10 @@ class At:
     bend: np.ndarray
     pull: np.ndarray | None = None
 
-    def among(self, chosen: np.ndarray) -> At:
-        """The points of some of the runs."""
-        return At(*(None if one is None else one[chosen] for one in (self.u, self.z, self.a, self.bend, self.pull)))  # type: ignore[arg-type]
+    def pick(self, chosen: np.ndarray) -> At:
+        """Return the points of some of the runs."""
+        pull = None if self.pull is None else self.pull[chosen]
+        return At(self.u[chosen], self.z[chosen], self.a[chosen], self.bend[chosen], pull)
 
 
 @dataclass(frozen=True)
@@ -54,72 +71,86 @@ class SmallNewton(SmallSolver):
     name: ClassVar[str] = "dense_newton"
 
     def together(self, small: Small, relative_gap: float, most: int) -> Together:
-        return ends(small, relative_gap, most)
+        return run_together(small, relative_gap, most)
 
     def begin(self, small: Small, u: np.ndarray) -> At:
         zero = np.zeros((1, u.size))
-        nowhere = response(small, zero, zero @ small.Z.T)
+        at_zero = respond(small, zero, zero @ small.Z.T)
         if not u.any():
-            return nowhere
-        at = response(small, u[None], u[None] @ small.Z.T)
-        # So far out that the objective is above that of zero, a smooth loss may have no curvature to use.
-        return nowhere if own(small, nowhere) < own(small, at) else at
+            return at_zero
+        at = respond(small, u[None], u[None] @ small.Z.T)
+        # So far out that the objective is above that of zero, a smooth loss may have no curvature.
+        return at_zero if objective(small, at_zero) < objective(small, at) else at
 
     def move(self, state: SmallState, small: Small) -> float:
         at: At = state.at
-        moved, gaps = stepped(small, at)
+        moved, gaps = take_step(small, at)
         state.stuck = not (moved.u != at.u).any()
-        state.at = at if state.stuck else moved
-        # with a free intercept the gap is another, as the multipliers are balanced
+        if not state.stuck:
+            state.at = moved
+        # With a free intercept the gap is another, as the multipliers are balanced.
         return 0.0 if small.problem.intercept.constrained else float(gaps[0])
 
     def judge(self, state: SmallState, small: Small) -> Found:
         at: At = state.at
         state.active = int(np.count_nonzero(at.bend))
         state.remark = f"Newton step {state.steps}: {state.active} rows bend"
-        return small.judged(at.u[0], at.z[0], at.a[0], small.penalty * pulled(small, at)[0])
+        pull = small.penalty * compute_pull(small, at)[0]
+        return small.evaluate(at.u[0], at.z[0], at.a[0], pull)
 
 
-def stepped(small: Small, at: At) -> tuple[At, np.ndarray]:
-    """The points after a step, and the gaps there, of multipliers that are slopes; shape (K,)."""
-    direction = solved(small.equations.factors(at.bend), pulled(small, at) - small.penalty * at.u)
-    moved = searched(small, at, direction, products(direction, small.Z.T))
-    gradient = moved.u - pulled(small, moved)
+def take_step(small: Small, at: At) -> tuple[At, np.ndarray]:
+    """Return the points after a step, and the gaps of their multipliers, shape (K,)."""
+    factors = small.equations.factors(at.bend)
+    direction = solve(factors, compute_pull(small, at) - small.penalty * at.u)
+    moved = search(small, at, direction, products(direction, small.Z.T))
+    # The gap of multipliers that are slopes is half the squared gradient.
+    gradient = moved.u - compute_pull(small, moved)
     return moved, 0.5 * inner(gradient, gradient)
 
 
-def pulled(small: Small, at: At) -> np.ndarray:
-    """``C sum_i a_i x_i``, computed once for a point."""
+def compute_pull(small: Small, at: At) -> np.ndarray:
+    """Return ``C sum_i a_i x_i``, computed once for a point."""
     if at.pull is None:
         at.pull = small.C * products(at.a, small.Z)
     return at.pull
 
 
-def response(small: Small, u: np.ndarray, z: np.ndarray) -> At:
-    """The multipliers and second derivatives at margins z."""
+def respond(small: Small, u: np.ndarray, z: np.ndarray) -> At:
+    """Return the points of weights u: multipliers and second derivatives at their margins z."""
     a = -small.s * small.methods.subgradient(small.loss, z, small.y)
     bend = small.s * small.methods.curvature(small.loss, z, small.y)
-    return At(u, z, a, bend if np.shape(bend) == z.shape else np.broadcast_to(bend, z.shape))
+    if np.shape(bend) != z.shape:
+        # One number for all rows.
+        bend = np.broadcast_to(bend, z.shape)
+    return At(u, z, a, bend)
 
 
-def own(small: Small, at: At) -> float:
-    """The objective of a single point."""
-    return primal_of(small.C, float(small.paid(at.z[0])), float(0.5 * (small.penalty @ (at.u[0] * at.u[0]))))
+def objective(small: Small, at: At) -> float:
+    """Return the objective of a single point."""
+    charged = 0.5 * (small.penalty @ (at.u[0] * at.u[0]))
+    return primal_of(small.C, float(small.add_losses(at.z[0])), float(charged))
 
 
-def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
-    """The points on the lines where the objectives are least, roughly; where one does not fall, it stays."""
+def search(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
+    """Return the points on the lines at which the objectives are least, roughly.
+
+    A run whose objective does not fall stays.
+    """
+    # Derivatives of half a square along the lines: linear + tau quadratic.
     penalised = small.penalty * direction
-    linear, quadratic = inner(penalised, at.u), inner(penalised, direction)
-    begin = linear - small.C * inner(at.a, dz)
-    lines = list(map(Bracket, begin.tolist()))
-    places = list(map(attrgetter("tau"), lines))
+    linear = inner(penalised, at.u)
+    quadratic = inner(penalised, direction)
+    slopes = linear - small.C * inner(at.a, dz)
+    lines = [Bracket(slope) for slope in slopes.tolist()]
+    places = [line.tau for line in lines]
     if 0.0 in places:
         falls = np.array(places)[:, None] > 0.0
-        direction, dz = (np.where(falls, one, 0.0) for one in (direction, dz))
+        direction = np.where(falls, direction, 0.0)
+        dz = np.where(falls, dz, 0.0)
     for _ in range(SEARCH_STEPS):
         tau = np.array(places)
-        there = response(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
+        there = respond(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
         slopes = linear + tau * quadratic - small.C * inner(there.a, dz)
         rises = quadratic + small.C * inner(there.bend * dz, dz)
         following = list(map(Bracket.follow, lines, slopes.tolist(), rises.tolist()))
@@ -129,33 +160,50 @@ def searched(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
     return there
 
 
-def ends(small: Small, relative_gap: float, most: int) -> Together:
-    """The ends of runs from zero, whose steps are taken together; see :meth:`SmallSolver.together`."""
-    runs = len(small.y)
-    zero, live, rows = np.zeros((runs, small.Z.shape[1])), np.arange(runs), small
-    u, a, steps = zero, np.zeros(small.y.shape), np.zeros(runs, dtype=int)
-    at, primal = response(small, zero, np.zeros(small.y.shape)), np.full(runs, np.inf)
+def run_together(small: Small, relative_gap: float, most: int) -> Together:
+    """Return the ends of runs from zero; see :meth:`SmallSolver.together`."""
+    rows = small
+    count = len(small.y)
+    live = np.arange(count)
+    u = np.zeros((count, small.Z.shape[1]))
+    a = np.zeros(small.y.shape)
+    steps = np.zeros(count, dtype=int)
+    at = respond(small, u.copy(), np.zeros(small.y.shape))
+    primal = np.full(count, np.inf)
     for step in range(1, most + 1):
-        moved, gaps = stepped(small, at)
-        if (gaps <= relative_gap * primal).any():  # primal objectives fall: those of earlier steps are no smaller
-            primal = primal_of(small.C, small.paid(moved.z), 0.5 * inner(moved.u, moved.u))
-        going = (gaps > relative_gap * primal) & (moved.u != at.u).any(axis=1) & (step < most)
+        moved, gaps = take_step(small, at)
+
+        # Primal objectives fall: those of earlier steps are no smaller.
+        if (gaps <= relative_gap * primal).any():
+            primal = primal_of(small.C, small.add_losses(moved.z), 0.5 * inner(moved.u, moved.u))
+        going = (gaps > relative_gap * primal) & (moved.u != at.u).any(axis=1)
+        if step == most:
+            going[:] = False
         at = moved
-        if not going.all():
-            ended = live[~going]
-            u[ended], a[ended], steps[ended] = at.u[~going], at.a[~going], step
-            if not going.any():
-                break
-            live, at, small, primal = live[going], at.among(going), small.among(going), primal[going]
-    return Together(rows.original(u), a, steps)
+        if going.all():
+            continue
+
+        # Runs that have ended leave the others.
+        ended = live[~going]
+        u[ended] = at.u[~going]
+        a[ended] = at.a[~going]
+        steps[ended] = step
+        if not going.any():
+            break
+        live = live[going]
+        at = at.pick(going)
+        small = small.pick(going)
+        primal = primal[going]
+    return Together(rows.feature_weights(u), a, steps)
 
 
-DENSE, INTERIOR = "dense Newton", "interior point"
+DENSE = "dense Newton"
+INTERIOR = "interior point"
 SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()}
 
 
 def small_phase(problem: Problem) -> str | None:
-    """The name of the solver of a small problem; None for a problem that is not small."""
+    """Return the name of the solver of a small problem; None for a problem that is not small."""
     if not fits(problem):
         return None
     return DENSE if is_smooth(problem.loss) and problem.penalty.identity() else INTERIOR
