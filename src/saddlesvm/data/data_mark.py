@@ -40,7 +40,7 @@ def mark_data(X: Any, y: Any = None) -> str:
 
 @lru_cache(maxsize=64)
 def sampled_rows(n: int) -> np.ndarray:
-    """Return all of n rows if they are few, else rows at even distances, first and last included."""
+    """Return all of n rows if they are few, else some at even distances, with both ends."""
     if n <= SAMPLED:
         return np.arange(n)
     return np.arange(SAMPLED) * (n - 1) // (SAMPLED - 1)

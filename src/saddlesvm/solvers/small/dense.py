@@ -154,7 +154,9 @@ class Small:
         problem = self.problem
         return problem.gathered(problem.balanced(problem.spread(a)))
 
-    def evaluate(self, u: np.ndarray, z: np.ndarray, a: np.ndarray, pull: np.ndarray | None = None) -> Found:
+    def evaluate(
+        self, u: np.ndarray, z: np.ndarray, a: np.ndarray, pull: np.ndarray | None = None
+    ) -> Found:
         """Return the objectives of weights with margins z, and of a dual point.
 
         The dual point is balanced for the sum that a free intercept asks for, and shortened if the
@@ -369,7 +371,9 @@ class SmallSolver(SolverBase):
             return False
         return state.estimate > budget.relative_gap
 
-    def _keep_better(self, state: SmallState, small: Small, found: Found, best: np.ndarray | None) -> np.ndarray | None:
+    def _keep_better(
+        self, state: SmallState, small: Small, found: Found, best: np.ndarray | None
+    ) -> np.ndarray | None:
         """Keep the better objectives of the best and the new ones; return the best weights."""
         if found.dual > state.dual:
             state.dual = float(found.dual)
