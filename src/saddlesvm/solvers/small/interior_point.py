@@ -139,25 +139,29 @@ class Box:
             self.cost = np.concatenate([above[:, ups], -below[:, downs]], axis=1)
             ridge = np.concatenate([right[:, ups], left[:, downs]], axis=1)
         self.ridge: Any = ridge if curved else 0.0
-
-        # Where the variables begin, and slacks that add up to their slopes if w is zero.
-        middle = self.of_variables(both)
-        low = np.minimum(START * self.upper, START)
-        t = np.where(middle, MIDDLE * self.upper, low)
-        if curved:
-            t = np.where(ridge > 0.0, np.minimum(MIDDLE / ridge, MIDDLE * self.upper), t)
         self.w = np.zeros((len(y), small.Z.shape[1]))
         self.z = np.zeros(self.fixed.shape)
+        self.begin(self.of_variables(both))
+        self.paired = inner(flat(self.slacks), flat(self.ways))
+
+    def begin(self, middle: np.ndarray) -> None:
+        """Begin inside the box, for zero weights; variables of both signs in the `middle`."""
+        low = np.minimum(START * self.upper, START)
+        t = np.where(middle, MIDDLE * self.upper, low)
+        if self.curved:
+            inside = np.minimum(MIDDLE / self.ridge, MIDDLE * self.upper)
+            t = np.where(self.ridge > 0.0, inside, t)
         slope = self.cost + self.ridge * t
         size = np.maximum(1.0, np.abs(slope).mean(axis=1, keepdims=True))
-        self.ways, self.slacks = np.empty((2, len(y), 2, slope.shape[1]))
+
+        # Slacks that add up to the slopes.
+        self.ways, self.slacks = np.empty((2, len(t), 2, slope.shape[1]))
         self.ways[:, 0] = t
         self.ways[:, 1] = t - self.upper
         self.slacks[:, 0] = np.maximum(slope, 0.0) + size
         self.slacks[:, 1] = np.minimum(slope, 0.0) - size
-        if middle.all() and not small.bar:
+        if middle.all() and not self.rows.bar:
             self.begin_at_squares(size)
-        self.paired = inner(flat(self.slacks), flat(self.ways))
 
     def begin_at_squares(self, size: np.ndarray) -> None:
         """Begin at the weights of least squares, with one product of ways and slacks for all.
@@ -199,6 +203,17 @@ class Box:
         if self.single:
             return values
         return np.bincount(self.row, values[0], self.fixed.shape[1])[None]
+
+    def move(self, dw: np.ndarray, dz: np.ndarray, dt: np.ndarray, dslacks: np.ndarray) -> None:
+        """Move by changes of the weights, margins, ways and slacks as far as the bounds allow."""
+        shortest = np.minimum(dt / self.ways, dslacks / self.slacks)
+        least = np.minimum.reduce(flat(shortest), axis=1)
+        length = np.array([min(1.0, INSIDE * reach(one)) for one in least.tolist()])[:, None]
+        self.w = self.w + length * dw
+        self.z = self.z + length * dz
+        self.ways = self.ways + length[:, None] * dt
+        self.slacks = self.slacks + length[:, None] * dslacks
+        self.paired = inner(flat(self.slacks), flat(self.ways))
 
     def alpha(self, t: np.ndarray) -> np.ndarray:
         """Return the rows' dual variables, shape (K, n), and those of the weights' own rows."""
@@ -347,15 +362,7 @@ def take_step(box: Box) -> np.ndarray:
     aim -= slacks
     dslacks = aim - quotients * dt
 
-    # As far as the bounds allow.
-    shortest = np.minimum(dt / ways, dslacks / slacks)
-    least = np.minimum.reduce(flat(shortest), axis=1)
-    length = np.array([min(1.0, INSIDE * reach(one)) for one in least.tolist()])[:, None]
-    box.w = box.w + length * dw
-    box.z = box.z + length * dz
-    box.ways = ways + length[:, None] * dt
-    box.slacks = slacks + length[:, None] * dslacks
-    box.paired = inner(flat(box.slacks), flat(box.ways))
+    box.move(dw, dz, dt, dslacks)
     return small.C * box.paired
 
 
