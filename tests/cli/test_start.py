@@ -106,8 +106,8 @@ def test_the_words_are_those_that_are_registered():
     }
     assert {*get_args(option_names.KernelSolver)} == {*KERNEL_SOLVERS}
     assert option_names.KERNEL_NAMES == KERNELS
-    assert {*option_names.INTERCEPTS} == {*get_args(option_names.Intercept)} == {*get_args(InterceptName)}
-    assert get_args(option_names.MultiClass) == splits.WAYS
+    assert {*option_names.INTERCEPTS} == {*get_args(InterceptName)}
+    assert get_args(option_names.MultiClass) == (*splits.SPLITS, *splits.JOINT)
     assert get_args(option_names.ScoreShape) == splits.SPLITS
 
 

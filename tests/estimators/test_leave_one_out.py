@@ -188,8 +188,8 @@ def test_C_auto_for_regression():
 @pytest.mark.parametrize(
     ("C", "message"),
     [
-        ("automatic", "C must be a positive finite number, or 'auto'; got 'automatic'"),
-        ("auto:rule=worst", "the rule of C='auto' must be one of 'best', 'one_standard_error'; got 'worst'"),
+        ("automatic", "C must be a positive finite number, from 1e-200 to 1e.200, 'auto' or None; got 'automatic'"),
+        ("auto:rule=worst", "the rule of C='auto' must be 'best' or 'one_standard_error'; got 'worst'"),
         ("auto:low=2,high=1", "low must be smaller than high"),
         ("auto:low=x", "low of C='auto' must be a positive finite number, from 1e-200 to 1e\\+200; got 'x'"),
         ("auto:lower=1", "C='auto' has no option 'lower'; it has: rule, low, high, gap, size"),

@@ -45,7 +45,7 @@ def test_models_are_empty_up_to_l1_min_c(name: Any) -> None:
 def test_l1_min_c_refuses_what_has_no_answer() -> None:
     with pytest.raises(ValueError, match="always select zero coefficients"):
         ours.l1_min_c([[0, 0], [0, 0]], [0, 1])
-    with pytest.raises(ValueError, match="loss must be one of"):
+    with pytest.raises(ValueError, match="loss must be 'squared_hinge'"):
         ours.l1_min_c(X, Y, loss="hinge")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="two classes at least"):
         ours.l1_min_c(X, np.zeros(len(X)))

@@ -23,7 +23,7 @@ TASKS = {LinearSVR: X[:, 0], SVR: X[:, 0], NuSVR: X[:, 0]}
 @pytest.mark.parametrize("kind", [LinearSVC, LinearSVR, SVC, SVR, NuSVR])
 def test_no_strength_beyond_the_limits(kind: Any, given: Any) -> None:
     targets = TASKS.get(kind, Y)
-    with pytest.raises(ValueError, match=r"C must be a positive finite number, from 1e-200 to 1e\+200; got"):
+    with pytest.raises(ValueError, match=r"C must be a positive finite number, from 1e-200 to 1e\+200.*; got"):
         kind(C=given).fit(X, targets)
     if "lam" in kind().get_params():
         with pytest.raises(ValueError, match="lam must be a positive finite number"):

@@ -37,7 +37,13 @@ from saddlesvm.cli.values import (
 )
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import DEFAULT_READING, Reading
-from saddlesvm.runtime.option_names import INTERCEPTS, KERNEL_NAMES, MISSING_VALUES
+from saddlesvm.runtime.option_names import (
+    INTERCEPTS,
+    KERNEL_NAMES,
+    MISSING_VALUES,
+    MULTI_CLASS,
+    PENALTY_NAMES,
+)
 
 CLASSIFICATION_LOSSES = "squared_hinge (default), hinge, logistic"
 REGRESSION_LOSSES = "epsilon_insensitive, squared, huber, ..."
@@ -219,7 +225,7 @@ OF_MODELS = (
     ),
     model_option(
         "--penalty",
-        type=click.Choice(["l2", "l1", "elasticnet"]),
+        type=click.Choice(PENALTY_NAMES),
         metavar="NAME",
         help="l2 (default); l1, elasticnet set weights to zero.",
     ),
@@ -228,7 +234,7 @@ OF_MODELS = (
     ),
     model_option(
         "--multi-class",
-        type=click.Choice(["ovr", "ovo", "crammer_singer", "multinomial"]),
+        type=click.Choice(MULTI_CLASS),
         metavar="WAY",
         rare=True,
         help="ovr (default), ovo, crammer_singer or multinomial.",

@@ -34,7 +34,16 @@ from saddlesvm.estimators.leave_one_out import (
 from saddlesvm.estimators.path_search import PathSearch, certified_path
 from saddlesvm.estimators.register import ENDS, GAP
 from saddlesvm.estimators.training import fit_copy
-from saddlesvm.runtime.allowed import SHARE, STRENGTH, WHOLE, check, numbers, one_of, parse_options
+from saddlesvm.runtime.allowed import (
+    SHARE,
+    STRENGTH,
+    WHOLE,
+    Allowed,
+    check,
+    names,
+    numbers,
+    parse_options,
+)
 from saddlesvm.runtime.clock import clock, end_of_fit, limit_to_share
 from saddlesvm.runtime.interrupts import raise_interrupts
 
@@ -93,7 +102,7 @@ class AutomaticC:
     size: int = 13
 
     def __post_init__(self) -> None:
-        one_of("the rule of C='auto'", self.rule, RULES)
+        check("the rule of C='auto'", self.rule, names(*RULES))
         for name in ("low", "high"):
             check(f"{name} of C='auto'", getattr(self, name), STRENGTH)
         check("gap", self.gap, SHARE)
@@ -168,12 +177,12 @@ class Choice:
 
 
 def parse_automatic(C: Any) -> AutomaticC | None:
-    """Return the options of ``C="auto"``; None if C is a number.
+    """Return the options of ``C="auto"``, also with options in the text; None for any other C.
 
     Raises
     ------
     ValueError
-        Words that are not ``"auto"`` with its options.
+        An option is unknown, or not allowed.
     """
     if isinstance(C, AutomaticC):
         return C
@@ -181,8 +190,13 @@ def parse_automatic(C: Any) -> AutomaticC | None:
         return None
     name, _, listed = C.partition(":")
     if name != "auto":
-        raise ValueError(f"C must be a positive finite number, or 'auto'; got {C!r}")
+        return None
     return AutomaticC(**parse_options(listed, [one.name for one in fields(AutomaticC)], "C='auto'"))
+
+
+AUTOMATIC = Allowed(
+    "'auto'", lambda given: parse_automatic(given) is not None
+)
 
 
 def choose_C(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -16,6 +17,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
+from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.multiclass.fits import Fits
@@ -23,7 +25,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
-from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check, check_options
+from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check, check_options, either
 from saddlesvm.runtime.clock import begin_fit, report_compilation, seconds_compiling
 from saddlesvm.runtime.option_names import Keep
 from saddlesvm.runtime.randomness import SEEDS, draw, make_random
@@ -86,6 +88,8 @@ def proof_of(model: Any) -> str:
     return f'<div style="{STYLE} {colour}" role="note"><b>{name}</b>: {text}</div>'
 
 
+# The values that the parameters of every estimator allow. `loss` and `solver` are made by their
+# registers, which know all names.
 COMMON = {
     "tol": allowed.RELATIVE_GAP,
     "gap": allowed.NOT_NEGATIVE,
@@ -93,6 +97,12 @@ COMMON = {
     "max_time": LIMIT,
     "n_jobs": allowed.THREADS,
     "callbacks": allowed.CALLBACKS,
+    "verbose": allowed.VERBOSE,
+    "warm_start": allowed.TRUTH,
+    "checkpoint": either(
+        allowed.instances("the name of a file, a Checkpoint", str, os.PathLike, Checkpoint),
+        allowed.NOTHING,
+    ),
     "keep": allowed.KEEP,
 }
 PARAMETERS: dict[

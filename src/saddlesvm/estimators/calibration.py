@@ -35,11 +35,9 @@ from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.problem import resolve_C
-from saddlesvm.runtime.allowed import values_of
 from saddlesvm.runtime.clock import limit_to_share
 from saddlesvm.runtime.interrupts import raise_interrupts
 
-PROBABILITY = values_of("True or False", True, False)
 FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
 NEAREST = 1e-7  # to 0 and 1, of the probability of a pair that is coupled; LIBSVM's
 COUPLED_AT_ONCE = 2**20  # entries of the matrices of rows that are coupled at a time

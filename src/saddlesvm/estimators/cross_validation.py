@@ -44,7 +44,7 @@ from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
-from saddlesvm.runtime.allowed import SHARE, check, one_of
+from saddlesvm.runtime.allowed import SHARE, check, names
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, results_of
@@ -432,7 +432,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Ctrl-C, or a callback, stopped a later fit. C is chosen among the values that every fold
             completed.
         """
-        one_of("rule", self.rule, RULES)
+        check("rule", self.rule, names(*RULES))
         if self.drop is not None:
             check("drop", self.drop, SHARE)
             if self.scoring not in (None, "accuracy"):

@@ -24,7 +24,6 @@ from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.base import Labels, Training, restore_on_error
 from saddlesvm.estimators.batches import learn_batch
 from saddlesvm.estimators.calibration import (
-    PROBABILITY,
     class_probabilities,
     of_classes,
     probabilities,
@@ -44,9 +43,9 @@ from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.runtime.allowed import Allowed
+from saddlesvm.runtime.allowed import CLASS_WEIGHT, NOT_NEGATIVE, TRUTH, Allowed, names
 from saddlesvm.runtime.available import available_if
-from saddlesvm.runtime.option_names import MultiClass, PenaltyName
+from saddlesvm.runtime.option_names import MULTI_CLASS, MultiClass, PenaltyName
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.register import make_solver
 
@@ -285,7 +284,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
     net works with "gather" and "rounds", a free intercept with "gather" and "newton".
     """
 
-    _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {"probability": PROBABILITY}
+    _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {
+        "multi_class": names(*MULTI_CLASS),
+        "class_weight": CLASS_WEIGHT,
+        "probability": TRUTH,
+    }
     penalty: PenaltyName | Penalty | BlockPenalty = "l2"
     loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge"
     _: KW_ONLY
@@ -637,6 +640,7 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
     [2.0]
     """
 
+    _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {"epsilon": NOT_NEGATIVE}
     epsilon: float = 0.0
     C: float | Literal["auto"] | AutomaticC = 1.0
     loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"

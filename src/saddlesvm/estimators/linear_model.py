@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators import proven
-from saddlesvm.estimators.automatic_C import fit_automatically, parse_automatic
+from saddlesvm.estimators.automatic_C import AUTOMATIC, fit_automatically, parse_automatic
 from saddlesvm.estimators.base import (
     COMMON,
     Estimator,
@@ -39,12 +39,14 @@ from saddlesvm.estimators.register import GRID
 from saddlesvm.estimators.scikit_learn import installed, set_callbacks
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import check_start
-from saddlesvm.problem.intercepts import INTERCEPTS, InterceptName, intercept_kind
+from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, is_penalty
 from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.runtime.allowed import NUMBER, SCALING, Allowed, values_of
+from saddlesvm.runtime import allowed
+from saddlesvm.runtime.allowed import NUMBER, SCALING, Allowed, either, names
+from saddlesvm.runtime.option_names import INTERCEPTS, PENALTY_NAMES
 
 if TYPE_CHECKING:
     from saddlesvm.problem.penalties import BlockPenalty, Penalty
@@ -58,7 +60,23 @@ if TYPE_CHECKING:
     )
     from saddlesvm.solvers.base import SolverBase
 
-DUAL = values_of("'auto', True or False (it has no effect)", "auto", True, False)
+PENALTIES: dict[str, Penalty] = {"l1": L1(), "l2": L2()}
+
+# The values that the parameters of every linear estimator allow, beside the common ones.
+OF_LINEAR = {
+    "penalty": either(
+        names(*PENALTY_NAMES), Allowed("a penalty object", is_penalty)
+    ),
+    "l1_ratio": allowed.L1_RATIO,
+    "C": either(allowed.STRENGTH, AUTOMATIC, allowed.NOTHING),
+    "lam": allowed.LAMBDA,
+    "random_state": allowed.SEED,
+    "dual": allowed.DUAL,
+    "fit_intercept": allowed.TRUTH,
+    "intercept": names(*INTERCEPTS),
+    "intercept_scaling": SCALING,
+    "memory": allowed.MEMORY,
+}
 
 Ends = tuple[float, float]
 Grid = int | Sequence[float] | np.ndarray
@@ -126,7 +144,7 @@ class LinearModel(Estimator):
     checkpoint: Any = None
     memory: int | str | None = None
 
-    _allowed: ClassVar[dict[str, Allowed]] = COMMON | {"dual": DUAL, "intercept_scaling": SCALING}
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON | OF_LINEAR
     # Whether rows may be in a place of their own, and on a cluster, which poses problems itself.
     _takes_places: ClassVar[bool] = True
     _takes_clusters: ClassVar[bool] = False
@@ -514,7 +532,6 @@ class LinearModel(Estimator):
     def _check_options(self) -> Loss:
         """Check every option that does not depend on the data, and return the loss."""
         super()._check_options()
-        self._penalty()
         made: Loss = self._made_loss()
         return made
 
@@ -531,32 +548,16 @@ class LinearModel(Estimator):
     def _intercept_kind(self) -> InterceptName:
         if not self.fit_intercept:
             return "none"
-        if self.intercept not in INTERCEPTS:
-            raise ValueError(
-                f"intercept must be 'regularized', 'free' or 'none'; got {self.intercept!r}"
-            )
         return intercept_kind(self.intercept).name
 
     def _penalty(self) -> ScaledPenalty:
-        """Return the penalty of the weights.
-
-        Raises
-        ------
-        ValueError
-            There is no such penalty.
-        """
+        """Return the penalty of the weights."""
         asked: Any = self.penalty
-        if isinstance(asked, str):
-            if asked in ("l1", "l2"):
-                return ScaledPenalty(L1() if asked == "l1" else L2(), 1.0)
-            if asked == "elasticnet":
-                return elastic_net(self.l1_ratio)
-        elif is_penalty(asked):
+        if not isinstance(asked, str):
             return ScaledPenalty(asked, 1.0)
-        raise ValueError(
-            "penalty must be 'l2', 'l1', 'elasticnet' with l1_ratio, or a penalty object; got "
-            f"{asked!r}"
-        )
+        if asked == "elasticnet":
+            return elastic_net(self.l1_ratio)
+        return ScaledPenalty(PENALTIES[asked], 1.0)
 
     def _problem_options(self) -> dict[str, Any]:
         """Return C or lambda, and the penalty, as problems take them.

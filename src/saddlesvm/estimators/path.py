@@ -44,7 +44,7 @@ from saddlesvm.multiclass.splits import FormerFit
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.first_weight import largest_empty_C
 from saddlesvm.problem.loss import is_smooth
-from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, SCALING, STRENGTH, check, one_of
+from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, SCALING, STRENGTH, check, names
 from saddlesvm.runtime.clock import begin_fit, clock, end_of_fit
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
@@ -170,7 +170,7 @@ def l1_min_c(
     >>> model.n_features_selected_
     1
     """
-    one_of("loss", loss, ("squared_hinge", "log", "logistic"))
+    check("loss", loss, names("squared_hinge", "log", "logistic"))
     check("intercept_scaling", intercept_scaling, SCALING)
     design = check_design(X, finite=True)
     classes, codes = encode_classes(check_labels(y, design.shape[0]))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
@@ -21,39 +20,35 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.kernel.fit_kernel import fit_kernel
 from saddlesvm.kernel.kernel_fits import make_kernel_solver
 from saddlesvm.kernel.kernel_fitted import held_machine, weigh_features
-from saddlesvm.kernel.mercer import KERNELS
 from saddlesvm.kernel.nu_machines import PLAIN, Machine
 from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
 from saddlesvm.runtime.allowed import (
     FINITE,
-    LIMIT,
+    NO_LIMIT,
     NOT_NEGATIVE,
     NUMBER,
     POSITIVE,
-    WHOLE,
+    TRUTH,
     Allowed,
-    one_of,
+    either,
+    names,
 )
+from saddlesvm.runtime.option_names import KERNEL_NAMES
 
 if TYPE_CHECKING:
     from saddlesvm.runtime.option_names import Keep, KernelName, KernelSolver
     from saddlesvm.solvers.base import SolverBase
 
-GAMMA = Allowed(
-    f"'scale', 'auto' or {NOT_NEGATIVE.words}",
-    lambda given: (
-        given in ("scale", "auto") if isinstance(given, str) else NOT_NEGATIVE.holds(given)
-    ),
-)
-EPOCHS = Allowed(
-    "positive, or -1 or None for no limit", lambda given: given == -1 or LIMIT.holds(given)
-)
-TRUTH = Allowed("True or False", lambda given: isinstance(given, (bool, np.bool_, *WHOLE)))
-NU = Allowed(
-    "a number above 0, and at most 1",
-    lambda given: isinstance(given, NUMBER) and bool(0 < given <= 1),
-)
-OF_KERNELS = {"gamma": GAMMA, "degree": NOT_NEGATIVE, "coef0": FINITE, "cache_size": POSITIVE}
+# The values that the parameters of every kernel machine allow, beside the common ones.
+OF_KERNELS = {
+    "kernel": either(names(*KERNEL_NAMES), Allowed("a function of two matrices", callable)),
+    "gamma": either(names("scale", "auto"), NOT_NEGATIVE),
+    "degree": NOT_NEGATIVE,
+    "coef0": FINITE,
+    "cache_size": POSITIVE,
+    "max_iter": NO_LIMIT,
+    "shrinking": TRUTH,
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,9 +73,7 @@ class KernelMachine(Estimator):
     shrinking: bool = True
     max_iter: float | None = -1
 
-    _allowed: ClassVar[dict[str, Allowed]] = (
-        COMMON | OF_KERNELS | {"max_iter": EPOCHS, "shrinking": TRUTH}
-    )
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON | OF_KERNELS
 
     @restore_on_error
     def fit(
@@ -153,8 +146,6 @@ class KernelMachine(Estimator):
     def _check_options(self) -> Loss:
         """Check every option that does not depend on the data, and return the loss."""
         super()._check_options()
-        if not callable(self.kernel):
-            one_of("kernel", self.kernel, KERNELS)
         return self._made_loss()
 
     def _made_loss(self) -> Loss:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.estimators import calibration
 from saddlesvm.estimators.base import Labels, Training
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
 from saddlesvm.estimators.register import KERNEL, SavedNames, register_estimator
@@ -25,20 +24,35 @@ from saddlesvm.kernel.kernel_fitted import (
     held_machine,
     score_problems,
 )
-from saddlesvm.kernel.kernel_machine import NU, TRUTH, KernelMachine, check_hard_margin
+from saddlesvm.kernel.kernel_machine import KernelMachine, check_hard_margin
 from saddlesvm.kernel.kernel_problem import check_kernel_loss
 from saddlesvm.kernel.nu_machines import Machine, NuClassification
 from saddlesvm.multiclass.sub_problems import Pairs
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
-from saddlesvm.runtime.allowed import Allowed, one_of
+from saddlesvm.runtime.allowed import (
+    CLASS_WEIGHT,
+    HARD_STRENGTH,
+    LAMBDA,
+    NU,
+    SEED,
+    TRUTH,
+    Allowed,
+    names,
+)
 from saddlesvm.runtime.available import available_if
-from saddlesvm.runtime.option_names import Intercept, ScoreShape
+from saddlesvm.runtime.option_names import INTERCEPTS, SCORE_SHAPES, Intercept, ScoreShape
 
 CLASSIFIER = SavedNames(
     (*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices
 )
-OF_CLASSIFIERS = {"break_ties": TRUTH, "probability": calibration.PROBABILITY}
+OF_CLASSIFIERS = {
+    "break_ties": TRUTH,
+    "class_weight": CLASS_WEIGHT,
+    "decision_function_shape": names(*SCORE_SHAPES),
+    "probability": TRUTH,
+    "random_state": SEED,
+}
 
 
 def _gives_probabilities(model: Any) -> bool:
@@ -230,7 +244,11 @@ class SVC(ClassifierMixin, KernelMachine):
     intercept: Intercept = "free"
     loss: ClassificationLoss | Loss | type[Loss] = "hinge"
 
-    _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | OF_CLASSIFIERS
+    _allowed: ClassVar[dict[str, Allowed]] = (
+        KernelMachine._allowed
+        | OF_CLASSIFIERS
+        | {"C": HARD_STRENGTH, "lam": LAMBDA, "intercept": names(*INTERCEPTS)}
+    )
 
     def decision_function(self: Any, X: Any) -> np.ndarray:
         """Signed scores, computed in blocks over the support vectors only.
@@ -309,11 +327,6 @@ class SVC(ClassifierMixin, KernelMachine):
         """LIBSVM's B; see :attr:`probA_`."""
         return find_sigmoids(self)[:, 1]
 
-    def _check_options(self) -> Loss:
-        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        one_of("intercept", self.intercept, ("free", "regularized", "none"))
-        return super()._check_options()
-
     def _made_loss(self) -> Loss:
         loss = check_kernel_loss(make_loss(self.loss, task="classification"))
         check_hard_margin(self, loss)
@@ -386,10 +399,6 @@ callbacks, warm_start, checkpoint
     probA_ = SVC.probA_
     probB_ = SVC.probB_
     _pose = pose_pairs
-
-    def _check_options(self) -> Loss:
-        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        return super()._check_options()
 
     def _made_loss(self) -> Loss:
         return make_loss("hinge")

@@ -13,14 +13,14 @@ from saddlesvm.estimators.base import Training
 from saddlesvm.estimators.register import KERNEL, register_estimator
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.kernel.kernel_fitted import held_machine, score_problems
-from saddlesvm.kernel.kernel_machine import NU, KernelMachine, check_hard_margin
+from saddlesvm.kernel.kernel_machine import KernelMachine, check_hard_margin
 from saddlesvm.kernel.kernel_problem import check_kernel_loss
 from saddlesvm.kernel.nu_machines import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.runtime.allowed import STRENGTH, Allowed
+from saddlesvm.runtime.allowed import HARD_STRENGTH, NOT_NEGATIVE, NU, STRENGTH, Allowed
 
 
 def pose_targets(
@@ -91,6 +91,10 @@ callbacks, warm_start, checkpoint
     """
 
     C: float = 1.0
+    _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | {
+        "C": HARD_STRENGTH,
+        "epsilon": NOT_NEGATIVE,
+    }
     epsilon: float = 0.1
     loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
 

@@ -28,7 +28,6 @@ from saddlesvm.problem.sums import bring_back
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
 from saddlesvm.rows.passes import Passes
-from saddlesvm.runtime.allowed import one_of
 from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.auto_on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase
@@ -118,7 +117,6 @@ JOINT = {
         Logistic(), SOFTMAX, Multinomial, on_files=MultinomialOnFiles, any_intercept=True
     ),
 }
-WAYS = (*SPLITS, *JOINT)
 
 
 def has_factors(multi_class: str, n_classes: int) -> bool:
@@ -163,8 +161,7 @@ def loss_for(multi_class: str, loss: Loss) -> Loss:
 
 
 def check_split(multi_class: str, intercept: str) -> None:
-    """Raise ValueError for a way to split that is unknown or does not work with the intercept."""
-    one_of("multi_class", multi_class, WAYS)
+    """Raise ValueError for a way to split that does not work with the intercept."""
     if (
         multi_class in JOINT
         and intercept_kind(intercept).constrained

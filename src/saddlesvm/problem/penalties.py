@@ -209,14 +209,7 @@ def elastic_net(l1_ratio: float) -> ScaledPenalty:
     l1_ratio : float
         From 0 to 1. The objective divided by ``1 - l1_ratio`` contains half a square: solvers work
         on that. At 1 it is :class:`L1`.
-
-    Raises
-    ------
-    ValueError
-        It is out of range.
     """
-    if not 0.0 <= l1_ratio <= 1.0:
-        raise ValueError(f"l1_ratio must be from 0 (half a square) to 1 (the l1 norm); got {l1_ratio!r}")
     if l1_ratio == 1.0:
         return ScaledPenalty(L1(), 1.0)
     return ScaledPenalty(ElasticNet(l1_ratio / (1.0 - l1_ratio)) if l1_ratio > 0.0 else L2(), 1.0 - l1_ratio)

@@ -18,16 +18,28 @@ NUMBER = (*WHOLE, float, np.floating)
 MOST_BITS = 1023  # bits of a whole number that a float can hold for certain
 # Values of options that are given as text.
 WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
+SEEDS_OF_NUMPY = 2**32  # numbers that a numpy.random.RandomState takes as its seed
 # Bounds of C and of lambda: one is 1 / n times the inverse of the other, and objectives are sums.
 LEAST = 1e-200
 MOST = 1e200
 
 
 class Allowed(NamedTuple):
-    """A kind of option: what it is called in messages, and whether a value is allowed."""
+    """The values that an option allows.
+
+    Attributes
+    ----------
+    words : str
+        What refusals call them.
+    holds : callable
+        Returns True for a value that is allowed.
+    names : tuple of str
+        The names among them, in the order in which documents list them.
+    """
 
     words: str
     holds: Callable[[Any], bool]
+    names: tuple[str, ...] = ()
 
 
 def check(name: str, given: Any, allowed: Allowed) -> None:
@@ -47,10 +59,9 @@ def check_options(owner: Any, kinds: Mapping[str, Allowed]) -> None:
         check(name, getattr(owner, name), allowed)
 
 
-def one_of(option: str, given: Any, values: tuple[Any, ...]) -> None:
-    """Raise ValueError unless an option is one of some values."""
-    if given not in values:
-        raise ValueError(f"{option} must be one of {', '.join(map(repr, values))}; got {given!r}")
+def one_of(option: str, given: Any, values: tuple[str, ...]) -> None:
+    """Raise ValueError unless an option is one of some names."""
+    check(option, given, names(*values))
 
 
 def parse_options(text: str, known: Collection[str], owner: str) -> dict[str, Any]:
@@ -130,16 +141,53 @@ def numbers(
     return Allowed(words, holds)
 
 
-def values_of(words: str, *values: Any) -> Allowed:
-    """Return some values alone."""
+def names(*allowed: str) -> Allowed:
+    """Return the names that an option allows."""
 
-    def holds(given: Any) -> bool:
-        return isinstance(given, (str, bool, np.bool_, *WHOLE)) and given in values
+    def holds(given: object) -> bool:
+        return isinstance(given, str) and given in allowed
+
+    return Allowed(_join_words([repr(name) for name in allowed]), holds, allowed)
+
+
+def instances(words: str, *kinds: type) -> Allowed:
+    """Return the objects of some classes."""
+
+    def holds(given: object) -> bool:
+        return isinstance(given, kinds)
 
     return Allowed(words, holds)
 
 
-def _are_callbacks(given: Any) -> bool:
+def either(*kinds: Allowed) -> Allowed:
+    """Return the values of any of several kinds."""
+
+    def holds(given: object) -> bool:
+        return any(kind.holds(given) for kind in kinds)
+
+    listed = tuple(name for kind in kinds for name in kind.names)
+    words = [repr(name) for name in listed] + [kind.words for kind in kinds if not kind.names]
+    return Allowed(_join_words(words), holds, listed)
+
+
+def _join_words(words: Sequence[str]) -> str:
+    """Return words with commas, and "or" before the last."""
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _is_truth(given: object) -> bool:
+    """Return True for a truth value, and for 0 and 1, which stand for them."""
+    return isinstance(given, (bool, np.bool_, *WHOLE)) and given in (0, 1)
+
+
+def _is_seed(given: object) -> bool:
+    """Return True for what NumPy's old generators are made of: a number, one of them, or None."""
+    if isinstance(given, WHOLE):
+        return bool(0 <= given < SEEDS_OF_NUMPY)
+    return given is None or isinstance(given, np.random.RandomState) or given is np.random
+
+
+def _are_callbacks(given: object) -> bool:
     """Return True for None, or a list of callables."""
     return given is None or (isinstance(given, Sequence) and all(map(callable, given)))
 
@@ -154,9 +202,24 @@ RELATIVE_GAP = numbers(
     "a relative gap, at least 0 and below 1: a gap of 1 proves nothing", 0.0, 1.0, excluded=(1.0,)
 )
 SHARE = numbers("a number between 0 and 1, both excluded", 0.0, 1.0, excluded=(0.0, 1.0))
+NU = numbers("a number above 0, and at most 1", 0.0, 1.0, excluded=(0.0,))
+L1_RATIO = numbers("from 0 (half a square) to 1 (the l1 norm)", 0.0, 1.0)
 COUNT = numbers("a whole number of at least 0", 0, kinds=WHOLE)
 COUNT_FROM_ONE = numbers("a whole number of at least 1", 1, kinds=WHOLE)
 LIMIT = numbers("positive, or None for no limit", 0.0, excluded=(0.0,), finite=False, none=True)
 THREADS = numbers("a whole number other than 0, or None", excluded=(0,), none=True, kinds=WHOLE)
-KEEP = values_of("'best' or 'last'", *KEPT)
+NOTHING = Allowed("None", lambda given: given is None)
+TRUTH = Allowed("True or False", _is_truth)
+KEEP = names(*KEPT)
+DUAL = Allowed(
+    "'auto', True or False (it has no effect)",
+    lambda given: _is_truth(given) or (isinstance(given, str) and given == "auto"),
+)
+VERBOSE = numbers("a whole number of at least 0, True or False", 0, kinds=(*WHOLE, np.bool_))
+LAMBDA = either(STRENGTH, NOTHING)
+NO_LIMIT = either(numbers("-1", -1, -1), LIMIT)  # as scikit-learn's kernel machines say it
+HARD_STRENGTH = either(STRENGTH, numbers("inf", math.inf, finite=False), NOTHING)
+SEED = Allowed("None, a whole number from 0 to 2^32 - 1, or a numpy.random.RandomState", _is_seed)
+CLASS_WEIGHT = either(names("balanced"), instances("a dict of factors by label", Mapping), NOTHING)
+MEMORY = either(numbers("bytes", 0.0), instances("text such as '512M' or '1.5G'", str), NOTHING)
 CALLBACKS = Allowed("a list of callables, or None", _are_callbacks)

@@ -38,7 +38,10 @@ LOSS_ALIASES: dict[str, str] = {
     "squared_error": "squared",
     "absolute_error": "absolute",
 }
-INTERCEPTS: tuple[str, ...] = ("none", "regularized", "free")
+PENALTY_NAMES: tuple[str, ...] = get_args(PenaltyName)
+INTERCEPTS: tuple[str, ...] = get_args(Intercept)
+MULTI_CLASS: tuple[str, ...] = get_args(MultiClass)
+SCORE_SHAPES: tuple[str, ...] = get_args(ScoreShape)
 KEPT: tuple[str, ...] = get_args(Keep)
 SOLVER_NAMES: tuple[str, ...] = tuple(
     dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver)))
