@@ -170,10 +170,10 @@ class Fit:
                 # The given point itself: a solver may begin elsewhere.
                 self.points.keep(self.points.evaluate(start))
             self._certify()
-        elif limits.max_time is not None and getattr(self.state, "begins_heavily", False):
+        elif limits.max_time is not None and self.state.begins_heavily:
             # The margins of the start are known, and may take too long a second time.
             self._certify()
-            once = seconds / getattr(self.state, "heaviness", 1.0)
+            once = seconds / self.state.heaviness
             self.certificate_seconds = max(self.certificate_seconds, once)
             self.end = self.end or self.reason_to_end(stopped=False)
 
@@ -288,8 +288,8 @@ class Fit:
             if getattr(point, "judged", evaluation) is not evaluation:
                 self._search(point.judged)
         self.watches.lap("certifying")
-        heaviness = getattr(self.state, "heaviness", 1.0)
-        self.certificate_seconds = (self.watches.certifying - before) / heaviness
+        seconds = self.watches.certifying - before
+        self.certificate_seconds = seconds / self.state.heaviness
 
     def confirm(self) -> None:
         """Replace the quick certificate of the last record by an exact one to end the fit."""
@@ -347,7 +347,7 @@ class Fit:
 
     def reserve(self) -> float:
         """Return the seconds for the last certificate and the search for a better multiple."""
-        once = self.certificate_seconds * getattr(self.state, "heaviness", 1.0)
+        once = self.certificate_seconds * self.state.heaviness
         half_of_limit = 0.5 * (self.limits.max_time or 0.0)
         return max(once, min(ENDING_CERTIFICATES * once, half_of_limit))
 
@@ -363,7 +363,7 @@ class Fit:
             return self.certified_at + wait
 
         # A certificate of such a state costs nothing.
-        if getattr(self.state, "proves_itself", False):
+        if self.state.proves_itself:
             return self.certified_at + 1.0
 
         # A rough gap is often reached by the first epoch.

@@ -84,6 +84,12 @@ class State:
         Whether the solver's own stopping rule is met.
     active : int
         Rows that the solver still works on.
+    change : float
+        Norm of the change of w in the last pass; infinite if the solver does not compute it.
+    remark : str
+        What the solver did last, in words, for the trace.
+    proves_itself : bool
+        True if a certificate of the present solution reads no rows: the step has computed it.
     """
 
     # Fields, arrays and numbers, with which a run goes on from a checkpoint besides its solution. A solver that names
@@ -98,6 +104,17 @@ class State:
     active: int = 0
     change: float = np.inf
     remark: str = ""
+    proves_itself: bool = False
+
+    @property
+    def heaviness(self) -> float:
+        """The time of a certificate relative to that of a state of heaviness 1."""
+        return 1.0
+
+    @property
+    def begins_heavily(self) -> bool:
+        """True if the first certificate takes long, because nothing is kept of the start."""
+        return False
 
     @property
     def effort(self) -> float:

@@ -153,14 +153,11 @@ class SweepState(State):
     ----------
     sweeps : int
         Sweeps so far.
-    proves_itself : bool
-        Each sweep proves its point: a certificate reads nothing.
     work : SweepWork
         The sweep under way.
     """
 
     sweeps: int = 0
-    proves_itself: bool = False
     work: SweepWork = field(default_factory=SweepWork, repr=False)
 
 
