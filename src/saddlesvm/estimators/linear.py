@@ -272,8 +272,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
       them.
     - "gather": a worker collects all rows and does an ordinary fit.
     - "rounds": every partition descends on its own part of the dual, and sends a number per feature
-      and class. `passes` is the number of passes over its rows in a round, 3 by default; choose
-      more if communication is slow.
+      and class.
     - "auto": Newton's method for smooth losses while the matrices of a partition are no more than
       64 MB, and the messages of eight rounds are fewer bytes than the rows. Else "gather" if the
       rows fit into `memory`. Else "newton" for smooth losses (losses with corners need at least

@@ -164,7 +164,7 @@ class LinearModel(Estimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, list of dicts, Store, Dask array or DataFrame, or files
+        X : array-like, sparse matrix, Store, Dask array or DataFrame, or files
             Shape (n, d). The workers of a cluster read a list of files or stores. Without a
             cluster, the rows of a list of stores count as a single data set.
         y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix (n, k)
