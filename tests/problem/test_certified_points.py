@@ -32,7 +32,7 @@ from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.responses import best_scale, move_of
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
-from support import features, labels, matrix, named, plain_dual, plain_primal, small_problem, weight
+from support import ALL_LOSSES, features, labels, matrix, named, plain_dual, plain_primal, small_problem, weight
 
 SMALL = {"n": 8, "d": 3}
 by_loss = pytest.mark.parametrize("loss", [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.2)], ids=named)
@@ -470,3 +470,16 @@ def test_no_move_leads_to_a_sum_below_that_of_negative_variables() -> None:
     assert move == (math.inf, math.inf, math.inf)
     _, endless, _, _ = asked(3.0, np.where(np.arange(9) % 2, 0.0, 0.5), SquaredHinge())
     assert endless.pulled == math.inf  # bounds of infinity say nothing
+
+
+@pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
+@pytest.mark.parametrize("intercept", ["regularized", "free"])
+def test_dual_variables_beyond_their_bounds_prove_no_more_than_zero_does(loss: Loss, intercept: Any) -> None:
+    X = matrix(20, 3)
+    y = labels(X, loss)
+    problem = make_problem(as_rows(X, 1.0), y, loss, C=1.0, weights=np.arange(20.0) % 3, intercept=intercept)
+    best = evaluate(problem, Point(np.ones(4)))
+    for far in (1.5, 3.0, 1e3):
+        found = evaluate(problem, Point(np.ones(4), far * y * problem.weights)).certificate
+        assert found.sound
+        assert 0.0 <= found.dual <= best.certificate.primal

@@ -11,6 +11,7 @@ sum is a move, whose cost is bounded.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property, partial, singledispatch
 from typing import Any, NamedTuple, Protocol
 
@@ -233,14 +234,27 @@ def best_scale(
         sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
         return -dual_of(problem.C, float(sums), conjugate(factor))
 
-    parabola = problem.penalty.identity() and traits_of(problem.loss).parabolic
-    if parabola:  # through zero
+    if problem.penalty.identity() and traits_of(problem.loss).parabolic:
+        # A parabola through zero.
         whole = negated_dual(1.0)
+        if not math.isfinite(whole):
+            # The variables are beyond their bounds; zero never is.
+            return 0.0
         bend = 2.0 * whole - 4.0 * negated_dual(0.5)
-        return min(max(0.5 - 0.5 * whole / bend, 0.0), 1.0) if bend > 0.0 else float(whole < 0.0)
-    one, two, three = map(negated_dual, (most, most * (1.0 - PARABOLA_STEP), most * (1.0 - 2.0 * PARABOLA_STEP)))
+        if not bend > 0.0:
+            return float(whole < 0.0)
+        return min(max(0.5 - 0.5 * whole / bend, 0.0), 1.0)
+
+    # The parabola through three factors.
+    one = negated_dual(most)
+    if not math.isfinite(one):
+        return 0.0
+    two = negated_dual(most * (1.0 - PARABOLA_STEP))
+    three = negated_dual(most * (1.0 - 2.0 * PARABOLA_STEP))
     bend = one - 2.0 * two + three
-    factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend) if bend > 0.0 else float(one < three)
+    factor = float(one < three)
+    if bend > 0.0:
+        factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend)
     if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP:
         found = minimize_scalar(negated_dual, bounds=(0.0, most), method="bounded", options={"xatol": precision})
         return float(found.x) if found.fun < one else most
