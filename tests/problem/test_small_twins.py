@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_sums import feasible, weighted
 
-from saddlesvm.problem import sums
 from saddlesvm.problem.loss import Loss, methods_of
 from saddlesvm.problem.terms import box_of
 from saddlesvm.rows import layouts
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.solvers.second_order import array_kernels, kernels
 from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms
-from support import LOSSES_BY_KIND, csr, matrix, named, shuffled, small_problem
+from support import LOSSES_BY_KIND, csr, matrix, named, shuffled
 
 CLOSE: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
 losses = pytest.mark.parametrize("loss", LOSSES_BY_KIND, ids=named)
@@ -29,21 +29,6 @@ def both(function: Any, *arguments: Any, changed: int | None = None) -> tuple[An
         answer = one(*given)
         found.append(answer if changed is None else given[changed])
     return found[0], found[1]
-
-
-def feasible(problem: Any, random: np.random.Generator) -> np.ndarray:
-    """Dual variables within their bounds, some of them at a bound, some zero."""
-    alpha = np.zeros(problem.y.size)
-    sums.dual_of_margins(problem.pointwise, problem.members, random.normal(size=problem.members.size), 0.0, alpha)
-    return alpha * random.choice([0.0, 0.3, 1.0], size=alpha.size)
-
-
-def weighted(loss: Loss, weights: bool = True) -> Any:
-    """A problem over some rows, with weights or without."""
-    random = np.random.default_rng(5)
-    members = np.flatnonzero(random.random(60) < 0.8)
-    given = {"weights": random.random(60) + 0.1} if weights else {}
-    return small_problem(loss, members=members, intercept="free", **given)
 
 
 @losses
