@@ -34,7 +34,7 @@ models = {
 }
 
 # %%
-# A model is calibrated where, of the rows that it gives 70 %, 70 % are positive. The Brier score sums up how far off it
+# A model is calibrated if, of the rows to which it gives 70 %, 70 % are positive. The Brier score sums up how far off it
 # is; lower is better.
 figure, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")
 for name, model in models.items():
