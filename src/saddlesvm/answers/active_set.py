@@ -19,7 +19,7 @@ e``, so that with a number `floor` below the smallest eigenvalue of G
     |a°_i - a_i|  <=  ||e|| / (C floor).
 
 A Cholesky factor of ``G - shift`` that the machine can compute proves ``floor = shift`` but for its
-rounding, whose norm is below ``gamma(m + 1) trace(G)`` (Rump 2006). Where rows on the margin depend
+rounding, whose norm is below ``gamma(m + 1) trace(G)`` (Rump 2006). If rows on the margin depend
 on each other, G has no such floor, and nothing is verified.
 
 Source: Rump (2006), "Verification of positive definiteness"; Mangasarian (1969), "Nonlinear

@@ -5,7 +5,7 @@ With the factor L that the machine computes,
 
     (1 - delta) H  <=  L L'  <=  (1 + delta) H,      delta = (gamma(n) + gamma(d)) trace(H) / floor,
 
-where `floor` is a number below the smallest eigenvalue of H: the first gamma is for the sums over
+with a number `floor` below the smallest eigenvalue of H: the first gamma is for the sums over
 the rows, the second for the factor (Higham 2002, theorem 10.3). The eigenvalues of R'' are such a
 number, but for a free intercept, which R'' does not see. With ``s = sum_i h_i c^2``, c the virtual
 feature, and ``q = sum_i h_i c x_i``, the inequality of Cauchy and Schwarz gives ``v' H v >=

@@ -18,7 +18,7 @@ smallest and the largest v_k, so that ``|v_k - E_p v| <= range(v) = max v - min 
 of at most range(v): ``phi''(z + v) >= e^-range(v) phi''(z)``.
 
 On the way to the optimum W*, a row's scores move by v with ``range(v) = max_kl (x_i (x) (e_k -
-e_l)) . (W* - W)``. That is at most ``rho u`` with ``u = ||W* - W||_H``, where rho is the length of
+e_l)) . (W* - W)``. That is at most ``rho u`` with ``u = ||W* - W||_H``; rho is the length of
 the longest ``x_i (x) (e_k - e_l)`` in the norm of the inverse of H. With the gradient's length
 lambda in that norm, ``u <= -log(1 - rho lambda) / rho`` if ``rho lambda < 1``, as for the
 logistic loss.
@@ -169,7 +169,7 @@ def joint_neighbourhood(problem: JointProblem, W: np.ndarray, gap: float) -> Joi
     """Return the ball of a joint problem at W, by its gap in the C form or the softmax's curvature.
 
     With free intercepts, only the latter holds, for the optimum whose intercepts have the sum of
-    those of W.
+    the intercepts of W.
     """
     square = modulus(problem.penalty)
     known = square > 0.0 and gap >= 0.0

@@ -4,7 +4,7 @@
 curvature around w:
 
     F''(v) >= exp(-M max_i |x_i . (v - w)|) H,  H = F''(w)     losses with |phi'''| <= M phi''
-    F''(v) >= H  where ||v - w||_H <= reach                    losses with corners; H counts the
+    F''(v) >= H  if ||v - w||_H <= reach                       losses with corners; H counts the
     rows that keep bending
 
 What a changed row or group does to the optimum follows from the inverse of H, the leverages ``t_i =

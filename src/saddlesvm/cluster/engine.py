@@ -1,7 +1,7 @@
-"""The place where the work of partitions is done: in this process, one after the other.
+"""The engine that does the work of partitions: in this process, partition by partition.
 
 A method on a cluster is written over three things that an engine knows: run a task on a partition,
-add up what partitions return, and keep a result where the rows are. :class:`Engine` does all of it
+add up what partitions return, and keep a result beside the rows. :class:`Engine` does all of it
 here: for tests, and as the reference for :class:`~saddlesvm.cluster.dask_engine.DaskEngine`.
 """
 
@@ -71,7 +71,7 @@ class Engine:
         return combine(results)
 
     def survive(self, loss: Exception) -> bool:
-        """Count a loss of results; return True if finished ones are still there.
+        """Count a loss of results; return True if finished results are still there.
 
         Any other error is raised again.
         """
@@ -82,7 +82,7 @@ class Engine:
         return True
 
     def persist(self, work: Task, combine: Combine, given: Any = None) -> Any:
-        """Keep what `combine` makes of the answers of `work`, where the rows are.
+        """Keep what `combine` makes of the answers of `work`, beside the rows.
 
         :meth:`fetch` and :meth:`map_each` take it.
         """

@@ -1,7 +1,7 @@
 """Fits over the partitions of a Dask cluster.
 
-The partitions are made once, and each fit takes the method that suits. The rows stay where they
-are. The workers compute the duality gap where the data are.
+The partitions are made once, and each fit takes the method that suits. The rows stay on
+the workers, which compute the duality gap.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def keep_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
 
 
 def mix_if_alike(client: Client, parts: list[Any], classes: int, seed: int) -> list[Any]:
-    """Mix the rows of partitions if those of each are alike."""
+    """Mix the rows of partitions if each has rows of a kind."""
     census = gather_results(client, [client.submit(take_census, part) for part in parts])
     if not needs_mixing(np.array(census), classes):
         return parts

@@ -1,6 +1,6 @@
 """Newton's method and the active-set method over partitions: a round is a pass.
 
-No row reaches the client. A round passes over every row, where it is, and certifies a point. The
+No row reaches the client. A round passes over every row on its worker, and certifies a point. The
 client gets a gradient and a matrix for Newton's method
 (:mod:`saddlesvm.solvers.newton_over_passes`); if the matrices are too many bytes, a round is a
 product of the matrix and a vector instead. Piecewise linear losses take the active-set method
@@ -183,7 +183,7 @@ class PassRounds(ClusterMethod):
         self.methods = [begin_method(plan, w.copy(), most) for w in starts]
 
     def one_round(self) -> Outcome | None:
-        """Do a pass, find the next points, and certify those of the pass."""
+        """Do a pass, find the next points, and certify the points of the pass."""
         began = time.perf_counter()
         left = np.flatnonzero(self.live).tolist()
         there, answer = self.ask(left, [self.methods[k].question() for k in left])
@@ -211,7 +211,7 @@ class PassRounds(ClusterMethod):
         return self.find_outcome()
 
     def ask(self, problems: list[int], questions: list[Any]) -> tuple[Any, Answer]:
-        """Ask all partitions; return the answers, kept where they are, and the client's share."""
+        """Ask all partitions; return the answers, kept on the workers, and the client's share."""
         order = PassOrder(problems, questions, self.plan.loss, self.plan.C, self.plan.n)
         there = self.engine.persist(look_at_rows, add_answers, order)
         answer = self.engine.fetch(there, drop_taken_rows)

@@ -1,6 +1,6 @@
 """A partition of the rows on a cluster, and the problems that are solved over it.
 
-Everything here runs where the rows are, in tasks of a cluster or in one process.
+Everything here runs beside the rows, in tasks of a cluster or in this process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Split(NamedTuple):
     ) -> Sequence[SubProblem]:
         """Return the problems over rows with these class numbers (or targets) and folds.
 
-        `factors` are those of :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`.
+        `factors` are as for :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`.
         """
         if not self.classes:
             return without_folds([SubProblem(0, "", y)], fold, self.folds)

@@ -9,7 +9,7 @@ Any dual variables are feasible. So a lost worker costs time only: its partition
 again, and w is computed from the dual variables that are left.
 
 A partition with rows of one class only proposes what helps that class; the next partition takes it
-back. If partitions differ that much, as those of sorted data do, their rows are mixed once, before
+back. If partitions differ that much, as in sorted data, their rows are mixed once, before
 the first round: 8,000 sorted rows in four partitions (hinge, C = 1) have a gap above 0.5 after 40
 rounds without it, and below 0.05 with it.
 
@@ -422,7 +422,7 @@ def certify_zero(plan: ClusterPlan, engine: Engine) -> list[Certificate]:
 
 
 def take_census(part: Partition) -> np.ndarray:
-    """Count the rows, and those of each class; for targets their sum and sum of squares."""
+    """Count the rows, and the rows of each class; for targets their sum and sum of squares."""
     y = part.y
     if part.split.classes:
         sums = np.bincount(y.astype(np.intp), minlength=part.split.classes).astype(np.float64)
@@ -432,7 +432,7 @@ def take_census(part: Partition) -> np.ndarray:
 
 
 def needs_mixing(census: np.ndarray, classes: int) -> bool:
-    """Return True if partitions differ much more from the whole than mixed ones would.
+    """Return True if partitions differ much more from the whole than mixed partitions would.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Turn the data of a fit on a cluster into tasks, one per partition.
 
-The data stay where the tasks run. Scores of rows on a cluster are computed where the rows are, when
+The data stay on the workers. Scores of rows on a cluster are computed there, when
 they are asked for.
 """
 
@@ -73,7 +73,7 @@ def _match_tasks(X: Sequence[Any], values: Any, name: str) -> list[Any]:
 
 
 def _read_files(sources: Sequence[Any], label: Any, weights: Any) -> list[PartTasks]:
-    """Return tasks that read files or stores where they run."""
+    """Return tasks that read files or stores on their worker."""
     if not sources:
         raise ValueError("the list of files is empty: no row to learn from")
     if not (label is None or isinstance(label, (str, int))):
@@ -159,7 +159,7 @@ def _row_blocks(X: Any) -> list[Any]:
 
 
 def _align(values: Any, X: Any, count: int, name: str) -> list[Any]:
-    """Return tasks of the partitions of `values`, which must be those of X."""
+    """Return tasks of the partitions of `values`, which must be the partitions of X."""
     if not hasattr(values, "to_delayed"):
         values = np.asarray(values)
         sizes = _known_sizes(X)

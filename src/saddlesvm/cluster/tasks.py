@@ -106,7 +106,7 @@ def event_of(name: str) -> threading.Event:
 
 
 def halt(name: str) -> None:
-    """End the tasks of a fit in this process, also those that have not begun."""
+    """End the tasks of a fit in this process, also tasks that have not begun."""
     with _lock:
         _halted.append(name)
         event = _events.get(name)

@@ -2,7 +2,7 @@
 
 A checkpoint holds the fits so far in a file of plain arrays. A path that goes on from it begins
 each fit that the file holds at the stored weights and dual variables, and certifies it anew:
-nothing in the file is believed. So the wanted gap, the ends and the limits may differ from those of
+nothing in the file is believed. So the wanted gap, the ends and the limits may differ from
 the path that wrote it.
 """
 

@@ -297,7 +297,7 @@ def give_features(template: Any, known: Any) -> Any:
 
 
 def make_model(fitted: Fitted, **params: Any) -> Any:
-    """Return an estimator that holds a fit; given parameters replace those of the fit."""
+    """Return an estimator that holds a fit; given parameters replace the fit's."""
     template = copy_options(fitted.template, **params)
     return clone(template)._hold(replace(fitted, template=template))
 

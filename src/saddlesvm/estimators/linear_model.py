@@ -380,7 +380,7 @@ class LinearModel(Estimator):
         Returns
         -------
         lower, upper : ndarray of the shape of ``coef_``
-            A weight is certainly positive where ``lower > 0``, negative where ``upper < 0``, and
+            A weight is certainly positive if ``lower > 0``, negative if ``upper < 0``, and
             zero if both are.
 
         Raises
@@ -574,7 +574,7 @@ class LinearModel(Estimator):
         return {**scaled, "penalty": penalty, "share": share}
 
     def _hold_on_device(self, fitted: Fitted, device: Any) -> Self:
-        """Hold a fit, whose weights are sent to where an array is."""
+        """Hold a fit, and send its weights to the device of an array."""
         self._hold(fitted)
         self.coef_: np.ndarray = sent(self.coef_, device)
         self.intercept_: np.ndarray = sent(self.intercept_, device)

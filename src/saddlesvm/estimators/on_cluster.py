@@ -1,6 +1,6 @@
 """Fits, paths, folds and predictions of linear estimators whose rows are on a Dask cluster.
 
-The estimators call this where X is a Dask array or DataFrame, or a list of files that the workers
+The estimators call this if X is a Dask array or DataFrame, or a list of files that the workers
 read. Nothing of Dask is imported before that.
 """
 
@@ -345,7 +345,7 @@ def fit_path_on_cluster(
 ) -> tuple[list[Any], list[float]]:
     """Return a model for each C, ascending, and the seconds of each fit.
 
-    A fit begins where the last one ended.
+    A fit begins at the end of the last fit.
     """
     begun = begin_fits(copy_options(template), X, y, sample_weight)
     models = []
@@ -403,7 +403,7 @@ def search_on_cluster(
 
 
 def apply_to_any_rows(method: Method) -> Method:
-    """Let a method that takes rows take those of a cluster or of a device, too.
+    """Let a method that takes rows take rows of a cluster or of a device, too.
 
     Its result is then a Dask array, not yet computed, or an array beside the rows.
     """

@@ -324,7 +324,7 @@ def posing(model: Any, name: str) -> Any:
 def _class_weights(
     model: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
 ) -> np.ndarray | None:
-    """Return the weights of the rows, times those of their classes."""
+    """Return the weights of the rows, times the weights of their classes."""
     if isinstance(model, KernelMachine):
         return weigh_classes(model.class_weight, classes, codes, weights, "ovo")[0]
     # scikit-learn's NuSVC ignores the weights of classes.

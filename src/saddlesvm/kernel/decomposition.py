@@ -414,7 +414,7 @@ def whole_program(
 def compute_rows(
     problem: KernelProblem, program: QuadraticProgram, g: np.ndarray, beta: np.ndarray
 ) -> None:
-    """Compute the kernel row that steps need now, and those of the most violating rows of each
+    """Compute the kernel row that steps need now, and the rows that violate most in each
     group.
     """
     held = table_of(problem)

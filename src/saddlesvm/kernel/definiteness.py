@@ -94,7 +94,7 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
 
 
 def _some_rows(n: int, most: int, preferred: np.ndarray | None) -> np.ndarray:
-    """At most so many of n rows, ascending: half of them from those that are preferred, the others
+    """At most so many of n rows, ascending: half of them from the preferred rows, the others
     spread evenly.
     """
     if n <= most:

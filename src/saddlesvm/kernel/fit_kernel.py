@@ -81,9 +81,9 @@ def fit_kernel(
     X, y, sample_weight
         As in :meth:`saddlesvm.SVC.fit`.
     former : KernelFitted, optional
-        Where the fit begins.
+        The starting point.
     known : KnownFacts, optional
-        Of the rows, if other fits have the same ones.
+        Of the rows, if other fits share them.
     """
     compiled_before = seconds_compiling()
     loss = template._check_options()
@@ -142,7 +142,7 @@ def solve_strongly(
     former: KernelFitted | None,
     known: KnownFacts | None,
 ) -> tuple[list[FitResult], float, float | None]:
-    """Fit every sub-problem; for an infinite C with finite ones, until no multiplier reaches it.
+    """Fit every sub-problem; for an infinite C with finite values, until no multiplier reaches it.
 
     The optimum is then that of every larger C. Returns the results, their C, and the C that was
     chosen, if any.
@@ -313,7 +313,7 @@ def gather_pairs(pairs: Pairs, results: list[FitResult]) -> dict[str, Any]:
     """Return the support vectors of a classifier, class by class, as scikit-learn keeps them.
 
     A support vector of class i has its coefficient against class j in row ``j - 1`` if j is later,
-    else in row j. Scores of pairs are positive for the earlier class; those of two classes alone
+    else in row j. Scores of pairs are positive for the earlier class; scores of two classes alone
     for the later class.
     """
     codes = pairs.codes

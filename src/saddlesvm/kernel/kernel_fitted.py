@@ -91,7 +91,7 @@ def held_machine(model: Any) -> KernelFitted:
 
 
 def make_machine(fitted: KernelFitted, **params: Any) -> Any:
-    """Return a kernel machine that holds a fit; given parameters replace those of the fit."""
+    """Return a kernel machine that holds a fit; given parameters replace the fit's."""
     template = copy_options(fitted.template, **params)
     return clone(template)._hold(replace(fitted, template=template))
 
@@ -127,7 +127,7 @@ def find_centres(fitted: KernelFitted) -> Any:
 def score_problems(fitted: KernelFitted, X: Any) -> np.ndarray:
     """Return the scores of the sub-problems, shape (rows, problems), in blocks of support vectors.
 
-    Scores of pairs are positive for the earlier class, those of two classes for the later class.
+    Scores of pairs are positive for the earlier class, scores of two classes for the later class.
     """
     X = check_kernel_rows(fitted.template, X)
     duals = dense_duals(fitted.duals)

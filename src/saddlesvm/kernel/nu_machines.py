@@ -117,8 +117,9 @@ class Machine(Protocol):
         """
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """Return coefficients of the rows, shape (n,), from those of a model's points, but for
-        bounds and sums.
+        """Return coefficients of the rows, shape (n,), from coefficients of the points.
+
+        Bounds and sums need not hold.
         """
 
 

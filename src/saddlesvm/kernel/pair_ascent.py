@@ -232,7 +232,7 @@ def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[floa
 
 @inlined_search
 def find_slope(value: float, slopes: np.ndarray, ups: np.ndarray) -> np.int64:
-    """Return the first place where both add up to a value; the last place if they do nowhere, as
+    """Return the first place at which both add up to a value; the last place if they do nowhere, as
     after overflow.
     """
     place: Any = np.int64(slopes.size - 1)

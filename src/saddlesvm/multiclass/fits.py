@@ -109,7 +109,7 @@ class Fits(ABC):
     def fit_of(self, index: int, sub: SubProblem, problem: Any, **given: Any) -> Fit:
         """Return the fit of the sub-problem `index`, with its share of the time and its checkpoint.
 
-        `given` are options of :class:`~saddlesvm.fit.loop.Fit` instead of those of all
+        `given` are options of :class:`~saddlesvm.fit.loop.Fit` instead of the options of all
         sub-problems.
         """
         limits = self.limits
@@ -172,13 +172,13 @@ class Fits(ABC):
 
 
 class TogetherFirst(ABC):
-    """A batch of small problems that are solved together, and those it does not certify alone.
+    """A batch of small problems that are solved together, and singly if that does not certify them.
 
     Parameters
     ----------
     problems : sequence of int
     rest : callable
-        Makes a batch of those problems that need a fit of their own.
+        Makes a batch of problems that need a fit of their own.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class TogetherFirst(ABC):
         """Solve what is left; return the problems that this certifies, None if it cannot."""
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
-        """Solve all problems together once; then fit those that are left alone."""
+        """Solve all problems together once; then fit the remaining problems singly."""
         done = self.worked(stop) if self.rest is None else None
         if done is not None:
             return done
@@ -210,7 +210,7 @@ class TogetherFirst(ABC):
 
 
 def bundles_of(problems: range, together: int, jobs: int) -> list[range]:
-    """Return problems in bundles of at least `together`, larger ones in a single thread."""
+    """Return problems in bundles of at least `together`, larger bundles in a single thread."""
     size = together * -(-BUNDLE // together) if jobs == 1 else together
     return [problems[k : k + size] for k in range(0, len(problems), size)]
 
@@ -239,7 +239,7 @@ class WithoutWeights:
     share : float
         As of :class:`~saddlesvm.problem.problem.Strength`.
     charge : float
-        An intercept b is charged ``charge b^2 / 2``; infinite where it must be zero.
+        An intercept b is charged ``charge b^2 / 2``; infinite if it must be zero.
     tol : float
     coef, alpha : ndarray or CSR array
         Zeros, as the results of fits have them.
@@ -283,7 +283,7 @@ def best_constant(
     negative, positive : float
         Sums of the rows' weights in both classes.
     charge : float
-        An intercept b is charged ``charge b^2 / 2``; infinite where it must be zero.
+        An intercept b is charged ``charge b^2 / 2``; infinite if it must be zero.
     """
     farthest = FARTHEST if charge < np.inf else 0.0
     low = -farthest

@@ -117,7 +117,7 @@ class FitRows:
         return self.place is not None and self.place.reads_files
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
-        """The problem behind a sub-problem; `options` are those of
+        """The problem behind a sub-problem; `options` are as for
         :func:`~saddlesvm.problem.problem.make_problem`."""
         rooms = self.rooms[sub.index] if self.rooms else NO_ROOM
         problem = sub.problem(self.place or self.X, loss, norms=self.norms, rooms=rooms, **options)
@@ -141,14 +141,14 @@ def open_rows(
     design : Design
     burden : Burden
         What the problems keep of a row: its variable, that of the best bound, and that of a sweep
-        under way where Newton's method is to be had.
+        under way if Newton's method is to be had.
     memory : int or None
         Bytes to use; None for half of the available memory.
     intercept : {"none", "regularized", "free"}
     scale : float
         Value of the virtual feature of a penalised intercept; a free one has that of a typical row.
     checkpoint : path-like, Checkpoint or None
-        Where the dual variables exceed the memory, their file is put next to the checkpoint.
+        If the dual variables exceed the memory, their file is put next to the checkpoint.
     most_rows : int, default=0
         Rows per block at most; 0 for as many as the memory allows.
     """
@@ -184,7 +184,7 @@ def rows_of(
         In memory, or in a place of its own.
     intercept : {"none", "regularized", "free"}
     scaling : float
-        Value of the virtual feature, where the user's choice counts.
+        Value of the virtual feature, if the user's choice counts.
     jobs : int
         Sub-problems that are solved at the same time.
     n_jobs : int, optional
@@ -277,7 +277,7 @@ class LinearFits(Fits):
         self.posed: dict[int, Problem] = {}  # problems that were posed before their fits began
 
     def solve(self) -> list[FitResult]:
-        """Solve all sub-problems; those that are cut short use the time that others left over."""
+        """Solve all sub-problems; fits that are cut short use the time that others left."""
         try:
             results = drive_all(self.batches(), self.n_jobs)
             if self.limits.max_time is None:
@@ -309,7 +309,7 @@ class LinearFits(Fits):
         return results
 
     def begin(self, index: int, stop: threading.Event) -> Fit:
-        """Make the fit of a sub-problem; it starts where a former fit ended."""
+        """Make the fit of a sub-problem; it starts at the end of a former fit, if any."""
         sub = self.problems[index]
         problem = self.posed.pop(index, None) or self.rows.problem(sub, self.loss, self.options)
         start = None
@@ -350,7 +350,7 @@ class LinearFits(Fits):
         return dataclasses.replace(result, alpha=alpha)
 
     def batches(self) -> Sequence[Batch[FitResult]]:
-        """Return batches: classes over files side by side, small ones together, else in turn."""
+        """Return batches: classes over files side by side, small fits together, else in turn."""
         every = range(len(self.problems))
         if self.side_by_side:
             return [ClassSweep(every, self.begin, self.finished)]

@@ -2,10 +2,10 @@
 
 A problem of some hundred rows takes the solver less time than Python takes to pose it, to call
 NumPy for each of its steps and to certify it. Here all classes take their steps together, and the
-sums of their certificates are those of arrays with a row for each. Fits in turn take 2.2 to 2.5
+sums of their certificates are sums of arrays with a row for each. Fits in turn take 2.2 to 2.5
 times as long for three classes (iris, wine), and 4.5 to 5 times for ten classes of 400 x 10 (26
-November 2026). The formulas are those of a single fit. A class that this does not certify, because
-rounding or a hard problem is in the way, is left to a fit of its own.
+November 2026). The formulas are the same as for a single fit. A class that this does not certify,
+because rounding or a hard problem is in the way, is left to a fit of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SmallClasses(TogetherFirst):
     phase : {DENSE, INTERIOR}
         Its solver.
     weights : ndarray of shape (n,), optional
-        Those of the rows, before the factors of the classes.
+        The weights of the rows, before the factors of the classes.
     limits : Limits
     rest : callable
         As of :class:`~saddlesvm.multiclass.fits.TogetherFirst`.
@@ -102,7 +102,7 @@ class SmallClasses(TogetherFirst):
         return done
 
     def fill_weights(self, weights: np.ndarray | None) -> np.ndarray:
-        """Return weights of all rows, ones if none are given."""
+        """Return weights of all rows, 1 if none are given."""
         return np.ones(self.problem.y.size) if weights is None else weights
 
     def result(

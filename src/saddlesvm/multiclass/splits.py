@@ -1,8 +1,8 @@
 """The ways to train many classes: their sub-problems, the loss and the solver of each way, in
 memory and over files.
 
-It also has the points where fits of sub-problems begin: a former fit, or weights or dual variables
-that the user gives.
+It also has the starting points of the fits of sub-problems: a former fit, or weights or dual
+variables that the user gives.
 """
 
 from __future__ import annotations

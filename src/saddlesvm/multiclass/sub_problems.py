@@ -258,7 +258,7 @@ def each_target(targets: np.ndarray) -> Problems:
 
 
 def without_folds(problems: Sequence[SubProblem], fold: np.ndarray, folds: int) -> Problems:
-    """The sub-problems without each fold of the rows, fold by fold, and last those over all rows.
+    """The sub-problems without each fold of the rows, fold by fold, and last over all rows.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ class Pairs(Problems):
 
 def likely_classes(scores: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
     """The number of each row's class, from the scores of the sub-problems, shape (n, k): the later
-    one of two, or the best, by votes where the sub-problems are `pairs`."""
+    one of two, or the best, by votes if the sub-problems are `pairs`."""
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0.0).astype(np.intp)
     return (vote(scores, n_classes) if pairs else scores).argmax(axis=1)

@@ -10,7 +10,7 @@ Singer's hinge it is
 
 A row's share of the gap,
 ``s_i max_k (e_ik + z_ik) - s_i z_{i y_i} + sum_k a_ik (e_ik + z_ik)``, is never negative and
-zero exactly where the row's block of variables is optimal.
+zero exactly if the row's block of variables is optimal.
 
 Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based
 vector machines".

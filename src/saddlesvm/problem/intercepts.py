@@ -463,7 +463,7 @@ def shorten(
     factor: float,
     inner_only: bool,
 ) -> None:
-    """Multiply variables of one sign by a factor: all, or those strictly inside bounds."""
+    """Multiply variables of one sign by a factor: all, or variables strictly inside bounds."""
     for _, rows in in_blocks(members, terms.y.size):
         a = alpha[rows]
         shorter = a * sign > 0.0

@@ -44,7 +44,7 @@ Candidate = tuple[float, Any]  # the objective in the C form, and a point for `e
 
 
 def lowest(objective: Callable[[float], float], within: tuple[float, float] = ANY) -> tuple[float, float]:
-    """The factor, among those allowed, with the lowest objective, which is convex, and that objective.
+    """Return the allowed factor with the lowest objective, which is convex, and that objective.
 
     It is never above the objectives at 0 and 1.
 
