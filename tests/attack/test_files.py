@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from saddlesvm import LinearSVC, checker, load
-from saddlesvm.data import Store, read, read_liblinear
+from saddlesvm.data import Store, read
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.training_data import columns_of_store, read_training
 
@@ -86,7 +86,7 @@ USES: dict[str, Callable[[Path], Any]] = {
     "model": use_model,
     "store": use_store,
     "checkpoint": use_checkpoint,
-    "liblinear": read_liblinear,
+    "liblinear": load,
     "npy": lambda path: read(path, label=False),
     "proof": use_proof,
     "lying": use_archive,

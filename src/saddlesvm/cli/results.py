@@ -61,7 +61,7 @@ def check_liblinear(
             f"--liblinear is for linear models; this is a {entry.name}: save it with --model"
         )
     classes = np.unique(y) if entry.task == "classification" else None
-    liblinear_models.liblinear_kind(model, path, classes)
+    liblinear_models.solver_type(model, path, classes)
 
 
 def measure_quality(

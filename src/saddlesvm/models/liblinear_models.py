@@ -1,14 +1,23 @@
-"""Text models of LIBLINEAR: written from a fitted estimator, and read as an estimator."""
+"""Text models of LIBLINEAR: written from a fitted estimator, and read as one.
+
+A model is a text header, then the weights, a line for each feature. A line has a number for each
+class, or a single number for two classes and for regression. The first label of a two-class model
+is the class with positive scores. A bias term of value B >= 0 is one more feature, the last line,
+so that the intercept is B times its weight; B < 0 means that there is none. Regression models have
+no label line. This is the format of LIBLINEAR 1.x and 2.x.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
-from saddlesvm.data import DataError
-from saddlesvm.data.liblinear import read_liblinear, solver_and_labels, write_liblinear
+from saddlesvm.data.errors import DataError, atomic_write, refuse_special
+from saddlesvm.data.model_text import find_numbers, find_whole_numbers, read_header
+from saddlesvm.data.streams import reading
 from saddlesvm.estimators.base import Labels
 from saddlesvm.estimators.fitted import Fitted, fitted_value, give_features, make_model
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
@@ -16,9 +25,37 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.problem.losses import loss_name, make_loss
 from saddlesvm.rows.scores import dense_weights
 
+# The losses of LIBLINEAR's solvers, and the solver for each loss.
+LOSS_OF_SOLVER = {
+    "L2R_LR": "logistic",
+    "L2R_LR_DUAL": "logistic",
+    "L1R_LR": "logistic",
+    "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
+    "L2R_L2LOSS_SVC": "squared_hinge",
+    "L1R_L2LOSS_SVC": "squared_hinge",
+    "L2R_L1LOSS_SVC_DUAL": "hinge",
+    "MCSVM_CS": "hinge",
+    "L2R_L2LOSS_SVR": "squared_epsilon_insensitive",
+    "L2R_L2LOSS_SVR_DUAL": "squared_epsilon_insensitive",
+    "L2R_L1LOSS_SVR_DUAL": "epsilon_insensitive",
+}
+SOLVER_OF_LOSS = {
+    "hinge": "L2R_L1LOSS_SVC_DUAL",
+    "squared_hinge": "L2R_L2LOSS_SVC_DUAL",
+    "logistic": "L2R_LR",
+    "epsilon_insensitive": "L2R_L1LOSS_SVR_DUAL",
+    "absolute": "L2R_L1LOSS_SVR_DUAL",
+    "squared_epsilon_insensitive": "L2R_L2LOSS_SVR_DUAL",
+    "squared": "L2R_L2LOSS_SVR_DUAL",
+}
+CRAMMER_SINGER = "MCSVM_CS"
+NEEDED_LINES = ("solver_type", "nr_class", "nr_feature", "bias")
+
 
 def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator as a LIBLINEAR text model.
+
+    Numbers have 17 digits, so that reading them back changes no bit of the weights.
 
     Raises
     ------
@@ -39,75 +76,174 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     """
     fitted = fitted_value(model)
     template = fitted.template
+    if fitted.several_labels or (fitted.labels is None and not fitted.single_target):
+        raise DataError(f"{path}: LIBLINEAR has no models of several labels or targets")
     classes = None if fitted.labels is None else fitted.labels.classes
-    has_intercept = template._intercept_kind() != "none"
-    write_liblinear(
-        path,
-        dense_weights(fitted.coef),
-        np.atleast_1d(fitted.intercept),
-        classes,
-        intercept_scaling=template.intercept_scaling if has_intercept else None,
-        **liblinear_kind(template, path, classes, _has_columns(fitted)),
-    )
+    solver = solver_type(template, path, classes)
+    labels = None if classes is None else [int(label) for label in classes]
+    coef = dense_weights(fitted.coef)
+    n_features = coef.shape[1]
+    # The intercept is the weight of a further feature, whose value is the bias.
+    bias = -1.0
+    if template._intercept_kind() != "none":
+        bias = template.intercept_scaling
+        coef = np.column_stack([coef, np.atleast_1d(fitted.intercept) / bias])
+    # LIBLINEAR's first label of two has the positive scores. Crammer and Singer keep a column for
+    # each class, whose difference is the score.
+    if labels is not None and len(labels) == 2:
+        labels = labels[::-1]
+        if solver == CRAMMER_SINGER:
+            coef = np.vstack([coef, -coef]) / 2.0
+
+    lines = [f"solver_type {solver}", f"nr_class {2 if labels is None else len(labels)}"]
+    if labels is not None:
+        lines.append("label " + " ".join(map(str, labels)))
+    lines += [f"nr_feature {n_features}", f"bias {bias:.17g}", "w"]
+    refuse_special(path)
+    with atomic_write(path) as file:
+        file.write(("\n".join(lines) + "\n").encode("ascii"))
+        for weights in coef.T:
+            file.write("".join(f"{weight:.17g} " for weight in weights).encode("ascii") + b"\n")
 
 
-def _has_columns(fitted: Fitted) -> bool:
-    """Return True for a model of several labels or targets."""
-    return fitted.several_labels or (fitted.labels is None and not fitted.single_target)
-
-
-def liblinear_kind(
-    model: LinearModel, path: str | os.PathLike[str], classes: Any, has_columns: bool = False
-) -> dict[str, str]:
-    """Return the loss and the way to split classes, as LIBLINEAR's models have them.
-
-    The model may be fitted or not. A model of several labels or targets `has_columns`.
+def solver_type(model: LinearModel, path: str | os.PathLike[str], classes: Any) -> str:
+    """Return LIBLINEAR's name of the solver for a model, fitted or not.
 
     Raises
     ------
     DataError
-        LIBLINEAR has no such model; :func:`save_liblinear` says which.
+        LIBLINEAR has no such model, or the labels are not whole numbers.
     """
-    multi_class = getattr(model, "multi_class", "ovr")
-    if has_columns:
-        raise DataError(f"{path}: LIBLINEAR has no models of several labels or targets")
-    if multi_class == "ovo":
-        if len(classes) > 2:
+    loss = loss_name(make_loss(model.loss))
+    is_regression = classes is None
+    if not is_regression:
+        multi_class = getattr(model, "multi_class", "ovr")
+        # Of two classes there is one pair: both ways to split are the same model.
+        if multi_class not in ("ovr", "crammer_singer") and len(classes) > 2:
             raise DataError(
-                f"{path}: LIBLINEAR has no one-vs-one models; use multi_class='ovr' or "
+                f"{path}: LIBLINEAR has no models with multi_class={multi_class!r}; use 'ovr' or "
                 "'crammer_singer'"
             )
-        # Of two classes there is one pair: both ways to split are the same model.
-        multi_class = "ovr"
-    loss = loss_name(make_loss(model.loss))
-    solver_and_labels(path, classes, loss=loss, multi_class=multi_class)
-    return {"loss": loss, "multi_class": multi_class}
+        is_whole = classes.dtype.kind in "biuf" and bool(
+            np.all((classes == np.floor(classes)) & (np.abs(classes) < 2.0**31))
+        )
+        if not is_whole:
+            raise DataError(
+                f"{path}: the classes are {classes.tolist()}; "
+                "labels of a LIBLINEAR model are whole numbers"
+            )
+        if multi_class == "crammer_singer":
+            return CRAMMER_SINGER
+    allowed = [
+        name for name, solver in SOLVER_OF_LOSS.items() if ("SVR" in solver) == is_regression
+    ]
+    if loss not in allowed:
+        task = "regression" if is_regression else "classification"
+        raise DataError(
+            f"{path}: LIBLINEAR has no {task} with loss={loss!r}; allowed are {', '.join(allowed)}"
+        )
+    return SOLVER_OF_LOSS[loss]
 
 
 def load_liblinear(path: str | os.PathLike[str]) -> Any:
-    """Return the estimator of a LIBLINEAR text model."""
-    stored = read_liblinear(path)
+    """Return the estimator of a LIBLINEAR text model.
+
+    Raises
+    ------
+    DataError
+        Naming what is not as it must be; one-class models are refused.
+    """
+    where = os.fspath(path)
+    refuse_special(path)
+    with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
+        header, _ = read_header(file, where, (*NEEDED_LINES, "label", "rho"), "w", "LIBLINEAR")
+        missing = [name for name in NEEDED_LINES if name not in header]
+        if missing:
+            raise DataError(f"{where}: has no line {missing[0]!r} before its weights")
+        if header["solver_type"] not in LOSS_OF_SOLVER:
+            raise DataError(
+                f"{where}: has solver_type {header['solver_type']!r}; "
+                f"allowed are {', '.join(LOSS_OF_SOLVER)}"
+            )
+        return _read_model(header, file, where)
+
+
+def _read_model(header: dict[str, str], file: IO[str], where: str) -> Any:
+    """Return the estimator of a header and of the lines of weights."""
+    solver = header["solver_type"]
+    (bias,) = find_numbers(header, "bias", 1, where)
+    (n_classes,) = find_whole_numbers(header, "nr_class", 1, where)
+    (n_features,) = find_whole_numbers(header, "nr_feature", 1, where)
+    is_regression = "SVR" in solver
+    is_joint = solver == CRAMMER_SINGER
+    classes = None
+    if not is_regression:
+        n_labels = len(header.get("label", "").split())
+        classes = np.array(find_whole_numbers(header, "label", n_labels, where), dtype=np.int64)
+        if n_classes < 2 or classes.size != n_classes or np.unique(classes).size != n_classes:
+            raise DataError(
+                f"{where}: has nr_class {n_classes} and the labels {classes.tolist()}; "
+                "as many different labels as classes are needed, at least 2"
+            )
+    n_columns = n_classes
+    if is_regression or (n_classes == 2 and not is_joint):
+        n_columns = 1
+    if n_features < 1:
+        raise DataError(f"{where}: has nr_feature {n_features}; at least 1 is needed")
     # LIBLINEAR writes a negative bias if it fitted no intercept.
-    has_intercept = stored.bias is not None and stored.bias > 0
-    options: dict[str, Any] = {"loss": stored.loss, "fit_intercept": has_intercept}
-    if has_intercept:
-        options["intercept_scaling"] = float(stored.bias)
-    coef = np.atleast_2d(stored.coef)
-    intercept = np.atleast_1d(stored.intercept)
-    if stored.classes is None:
+    has_intercept = bias > 0
+    weights = _read_weights(file, n_features + (bias >= 0), n_columns, where)
+    if is_joint and n_classes == 2:
+        weights = weights[:, :1] - weights[:, 1:]
+    coef = np.ascontiguousarray(weights[:n_features].T)
+    intercept = bias * weights[n_features] if has_intercept else np.zeros(len(coef))
+
+    # Bring the classes into ascending order; with two classes, the score then changes its sign.
+    if classes is not None:
+        order = np.argsort(classes)
+        if len(coef) > 1:
+            coef = coef[order]
+            intercept = intercept[order]
+        elif classes[0] < classes[1]:
+            coef = -coef
+            intercept = -intercept
+        classes = classes[order]
+    return _make_estimator(solver, coef, intercept, classes, bias if has_intercept else None)
+
+
+def _make_estimator(
+    solver: str, coef: np.ndarray, intercept: np.ndarray, classes: Any, bias: float | None
+) -> Any:
+    """Return the estimator with these weights."""
+    options: dict[str, Any] = {"loss": LOSS_OF_SOLVER[solver], "fit_intercept": bias is not None}
+    if bias is not None:
+        options["intercept_scaling"] = bias
+    if classes is None:
         template: Any = LinearSVR(**options)
-        labels = None
-        intercept = np.ravel(intercept)[:1]
     else:
-        template = LinearSVC(**options | {"multi_class": stored.multi_class})
-        labels = Labels(stored.classes)
+        multi_class = "crammer_singer" if solver == CRAMMER_SINGER else "ovr"
+        template = LinearSVC(**options, multi_class=multi_class)
     give_features(template, {"n_features_in_": coef.shape[1]})
     fitted = Fitted(
         template=template,
         coef=coef,
         intercept=intercept,
-        labels=labels,
-        single_target=labels is None,
-        notes={"written by": f"LIBLINEAR ({stored.solver_type})"},
+        labels=None if classes is None else Labels(classes),
+        single_target=classes is None,
+        notes={"written by": f"LIBLINEAR ({solver})"},
     )
     return make_model(fitted)
+
+
+def _read_weights(file: IO[str], n_rows: int, n_columns: int, where: str) -> np.ndarray:
+    """Read the lines of weights."""
+    lines = [line for line in file if not line.isspace()]
+    if len(lines) != n_rows:
+        raise DataError(f"{where}: has {len(lines)} lines of weights; its header says {n_rows}")
+    try:
+        weights = np.loadtxt(lines, dtype=np.float64, comments=None, ndmin=2)
+    except ValueError as error:
+        raise DataError(f"{where}: its weights cannot be read: {error}") from None
+    if weights.shape[1] != n_columns or not np.isfinite(weights).all():
+        raise DataError(f"{where}: its weights must be {n_columns} finite numbers a line")
+    return weights

@@ -204,11 +204,6 @@ def searching_kernel(function: Function) -> Function:
     return _compile(function, SEARCHING)
 
 
-def allocating_search(function: Function) -> Function:
-    """Compile a :func:`searching_kernel` that makes arrays."""
-    return _compile(function, SEARCHING | {"_nrt": True})
-
-
 def inlined(function: Function) -> Function:
     """Compile a small helper as a part of the kernels that call it; it needs no cache of its own.
 

@@ -43,8 +43,5 @@ INTERCEPTS: tuple[str, ...] = get_args(Intercept)
 MULTI_CLASS: tuple[str, ...] = get_args(MultiClass)
 SCORE_SHAPES: tuple[str, ...] = get_args(ScoreShape)
 KEPT: tuple[str, ...] = get_args(Keep)
-SOLVER_NAMES: tuple[str, ...] = tuple(
-    dict.fromkeys((*get_args(SolverName), *get_args(KernelSolver)))
-)
 CLUSTER_SOLVERS: tuple[str, ...] = get_args(ClusterSolver)
 KERNEL_NAMES: tuple[str, ...] = get_args(KernelName)

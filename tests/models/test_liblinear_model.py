@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.data import DataError, read_liblinear, write_liblinear
+from saddlesvm import LinearSVC, LinearSVR, load, save_liblinear
+from saddlesvm.data import DataError
 
 X = np.array([[1, 0.5, 0], [-1, 0, 0.3], [0.2, 1, 0], [0, -1, 0.4], [0, 0, 1.0]])
 
@@ -67,89 +68,82 @@ w
 def _read(tmp_path: Path, text: str) -> Any:
     path = tmp_path / "m"
     path.write_text(text)
-    return read_liblinear(path)
+    return load(path)
 
 
 def test_two_classes_from_liblinear(tmp_path: Path) -> None:
     model = _read(tmp_path, TWO)
-    assert (model.classes.tolist(), model.loss, model.bias) == ([2, 5], "squared_hinge", 2.0)
-    np.testing.assert_allclose(X @ model.coef[0] + model.intercept[0], TWO_SCORES, rtol=1e-14)
+    assert (model.classes_.tolist(), model.loss, model.intercept_scaling) == ([2, 5], "squared_hinge", 2.0)
+    np.testing.assert_allclose(model.decision_function(X), TWO_SCORES, rtol=1e-14)
     flipped = _read(tmp_path, TWO.replace("label 5 2", "label 2 5"))
-    assert flipped.classes.tolist() == [2, 5]
-    np.testing.assert_array_equal(flipped.coef, -model.coef)
-    np.testing.assert_array_equal(flipped.intercept, -model.intercept)
+    assert flipped.classes_.tolist() == [2, 5]
+    np.testing.assert_array_equal(flipped.coef_, -model.coef_)
+    np.testing.assert_array_equal(flipped.intercept_, -model.intercept_)
 
 
 def test_three_classes_from_liblinear(tmp_path: Path) -> None:
     model = _read(tmp_path, THREE)
-    assert model.classes.tolist() == [1, 2, 3] and model.coef.shape == (3, 3)
-    scores = X[0] @ model.coef.T + model.intercept
-    np.testing.assert_allclose(scores, [THREE_FIRST_SCORES[label] for label in (1, 2, 3)], rtol=1e-14)
+    assert model.classes_.tolist() == [1, 2, 3] and model.coef_.shape == (3, 3)
+    expected = [THREE_FIRST_SCORES[label] for label in (1, 2, 3)]
+    np.testing.assert_allclose(model.decision_function(X)[0], expected, rtol=1e-14)
 
 
 def test_crammer_singer_from_liblinear(tmp_path: Path) -> None:
     model = _read(tmp_path, CRAMMER_SINGER)
-    assert model.coef.shape == (1, 3) and model.intercept.tolist() == [0.0]
-    predicted = model.classes[(X @ model.coef[0] > 0).astype(int)]
-    assert predicted.tolist() == CRAMMER_SINGER_PREDICTED
+    assert model.multi_class == "crammer_singer" and not model.fit_intercept
+    assert model.predict(X).tolist() == CRAMMER_SINGER_PREDICTED
 
 
 def test_regression_from_liblinear(tmp_path: Path) -> None:
     model = _read(tmp_path, REGRESSION)
-    assert model.classes is None and model.loss == "epsilon_insensitive"
-    np.testing.assert_array_equal(model.coef, [[0.68 - 6e-17, 0.84000000000000008, 0.30000000000000004]])
+    assert model.loss == "epsilon_insensitive"
+    np.testing.assert_array_equal(model.coef_, [0.68 - 6e-17, 0.84000000000000008, 0.30000000000000004])
 
 
-def test_what_is_written_is_what_liblinear_writes(tmp_path: Path) -> None:
-    model = _read(tmp_path, TWO)
-    write_liblinear(
-        tmp_path / "m", model.coef, model.intercept, model.classes, loss="squared_hinge", intercept_scaling=2.0
-    )
-    assert (tmp_path / "m").read_text() == TWO
-    model = _read(tmp_path, REGRESSION)
-    write_liblinear(tmp_path / "m", model.coef, 0.0, None, loss="absolute", intercept_scaling=None)
-    assert (tmp_path / "m").read_text() == REGRESSION
+@pytest.mark.parametrize("text", [TWO, CRAMMER_SINGER, REGRESSION])
+def test_what_is_written_is_what_liblinear_writes(tmp_path: Path, text: str) -> None:
+    save_liblinear(_read(tmp_path, text), tmp_path / "again")
+    written = (tmp_path / "again").read_text().splitlines()
+    expected = text.splitlines()
+    assert written[: expected.index("w")] == expected[: expected.index("w")]
+    np.testing.assert_allclose(np.loadtxt(written[expected.index("w") + 1 :]),
+                               np.loadtxt(expected[expected.index("w") + 1 :]), rtol=1e-15)  # fmt: skip
 
 
 @pytest.mark.parametrize("scaling", [None, 1.0, 0.3])
 @pytest.mark.parametrize("multi_class", ["ovr", "crammer_singer"])
 @pytest.mark.parametrize("classes", [[-1, 1], [0, 4, 7], [0.0, 1.0, 2.0, 9.0], None])
 def test_round_trip(tmp_path: Path, classes: Any, multi_class: str, scaling: float | None) -> None:
-    random = np.random.default_rng(0)
-    rows = 1 if classes is None or len(classes) == 2 else len(classes)
-    coef = random.standard_normal((rows, 5))
-    intercept = np.zeros(rows) if scaling is None else random.standard_normal(rows)
-    loss = "squared_epsilon_insensitive" if classes is None else "hinge"
-    write_liblinear(
-        tmp_path / "m", coef, intercept, classes, loss=loss, intercept_scaling=scaling, multi_class=multi_class
-    )
-    model = read_liblinear(tmp_path / "m")
-    np.testing.assert_array_equal(model.coef, coef)
-    # dividing by the scale and multiplying again rounds twice
-    np.testing.assert_allclose(model.intercept, intercept, rtol=4 * np.finfo(float).eps)
-    assert model.loss == loss
-    assert model.classes is None if classes is None else model.classes.tolist() == classes
+    rows = np.random.default_rng(0).standard_normal((40, 5))
+    options: dict[str, Any] = {"fit_intercept": scaling is not None, "intercept_scaling": scaling or 1.0, "tol": 0.1}
+    if classes is None:
+        model: Any = LinearSVR(random_state=0, **options).fit(rows, rows[:, 0])
+    else:
+        y = np.resize(classes, len(rows))
+        model = LinearSVC(random_state=0, multi_class=multi_class, loss="hinge", **options).fit(rows, y)
+    save_liblinear(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    # Dividing by the scale and multiplying again rounds twice.
+    np.testing.assert_allclose(again.intercept_, model.intercept_, rtol=4 * np.finfo(float).eps)
+    assert again.loss == ("epsilon_insensitive" if classes is None else "hinge")
+    if classes is not None:
+        assert again.classes_.tolist() == classes
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("options", "labels", "found"),
     [
-        ({"classes": ["a", "b"]}, "whole numbers"),
-        ({"classes": [0.5, 1]}, "whole numbers"),
-        ({"classes": [1]}, "two or more"),
-        ({"classes": [1, 2, 3]}, "coef has 1 rows; 3"),
-        ({"loss": "smooth_hinge"}, "allowed are hinge, squared_hinge, logistic"),
-        ({"loss": "absolute"}, "no classification"),
-        ({"coef": [[np.nan, 1.0]]}, "finite"),
-        ({"intercept_scaling": None}, "intercept is not zero"),
-        ({"intercept_scaling": 0.0}, "positive"),
-        ({"multi_class": "ovo"}, "'ovr' and 'crammer_singer'"),
+        ({}, ["a", "b"], "whole numbers"),
+        ({}, [0.5, 1.0], "continuous|whole numbers"),
+        ({"loss": "smooth_hinge"}, [0, 1], "allowed are hinge, squared_hinge, logistic"),
+        ({"multi_class": "ovo"}, [0, 1, 2], "'ovr' or 'crammer_singer'"),
     ],
 )
-def test_models_liblinear_cannot_hold(tmp_path: Path, change: dict[str, Any], found: str) -> None:
-    options = {"coef": [[1.0, 2.0]], "intercept": 0.5, "classes": [0, 1], "loss": "hinge", **change}
-    with pytest.raises(DataError, match=found):
-        write_liblinear(tmp_path / "m", **options)
+def test_models_liblinear_cannot_hold(tmp_path: Path, options: dict[str, Any], labels: Any, found: str) -> None:
+    rows = np.random.default_rng(0).standard_normal((12, 2))
+    with pytest.raises(ValueError, match=found):
+        save_liblinear(LinearSVC(random_state=0, **options).fit(rows, np.resize(labels, 12)), tmp_path / "m")
     assert not (tmp_path / "m").exists()
 
 
@@ -180,7 +174,7 @@ def test_files_that_are_not_as_they_must_be(tmp_path: Path, old: str, new: str, 
 
 def test_truncated_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        read_liblinear(tmp_path / "nope")
+        load(tmp_path / "nope")
     for lines in range(len(TWO.splitlines())):
         with pytest.raises(DataError, match=r"truncated|lines of weights"):
             _read(tmp_path, "\n".join(TWO.splitlines()[:lines]))
