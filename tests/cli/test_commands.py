@@ -217,7 +217,10 @@ def test_columns_in_another_order_are_named(run, refusal, tmp_path):
     ("words", "said"),
     [
         (["train", "iris", "--loss", "smooth_hinge", "--model", "a", "--liblinear", "b"], "--loss smooth_hinge"),
-        (["train", "iris", "--multi-class", "ovo", "--model", "a", "--liblinear", "b"], "no one-vs-one models"),
+        (
+            ["train", "iris", "--multi-class", "ovo", "--model", "a", "--liblinear", "b"],
+            "no models with --multi-class ovo",
+        ),
         (["train", "iris", "--model", "a", "--liblinear", "./a"], "is given for two outputs"),
         (["train", "iris", "--model", "."], "is a folder"),
         (["compare", "toy", "--report", "."], "is a folder"),

@@ -221,8 +221,9 @@ def _make_estimator(
     if classes is None:
         template: Any = LinearSVR(**options)
     else:
-        multi_class = "crammer_singer" if solver == CRAMMER_SINGER else "ovr"
-        template = LinearSVC(**options, multi_class=multi_class)
+        if solver == CRAMMER_SINGER:
+            options["multi_class"] = "crammer_singer"
+        template = LinearSVC(**options)
     give_features(template, {"n_features_in_": coef.shape[1]})
     fitted = Fitted(
         template=template,
