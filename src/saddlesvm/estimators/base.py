@@ -130,7 +130,7 @@ def has_callbacks(estimator: Any) -> bool:
 @contextmanager
 def apply_limits(options: Any) -> Iterator[None]:
     """End a fit by the `max_time` of its options, and report compilation if they are verbose."""
-    # The fit itself refuses a limit that is none.
+    # An invalid limit counts as none here: the check of the options refuses it soon after.
     seconds = getattr(options, "max_time", None)
     limit = begin_fit(seconds if LIMIT.holds(seconds) else None)
     with limit, report_compilation(bool(getattr(options, "verbose", False))):
@@ -143,7 +143,9 @@ def restore_on_error(
     """Wrap a fit: if it raises, the estimator stays as it was; callbacks are torn down."""
 
     @functools.wraps(fit)
-    def whole(estimator: Itself, /, *arguments: Given.args, **options: Given.kwargs) -> Model:
+    def fit_or_restore(
+        estimator: Itself, /, *arguments: Given.args, **options: Given.kwargs
+    ) -> Model:
         before = dict(vars(estimator))
         compiling = seconds_compiling()
         try:
@@ -157,7 +159,7 @@ def restore_on_error(
         fitted.seconds_compiling_ = seconds_compiling() - compiling
         return fitted
 
-    return whole
+    return fit_or_restore
 
 
 class Labels(NamedTuple):
@@ -302,9 +304,8 @@ class Estimator(BaseEstimator):
 
         Scikit-learn's callbacks watch it, and may stop it, if `is_watched`.
         """
-        most = (
-            None if self.max_iter == -1 else self.max_iter
-        )  # as scikit-learn's kernel machines say it
+        # -1 means no limit, as in scikit-learn's kernel machines.
+        most = None if self.max_iter == -1 else self.max_iter
         limited = most is not None or self.max_time is not None or solver.ends_itself
         if self.tol == self.gap == 0 and not (
             limited or self.callbacks or is_watched or has_callbacks(self)
@@ -323,13 +324,14 @@ class Estimator(BaseEstimator):
         if lam is not None and C not in (None, 1.0):
             raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
         if not isinstance(C, NUMBER):
-            C = getattr(self, "C_", C)  # C="auto" leaves C_
+            # C="auto" has chosen C_ by now.
+            C = getattr(self, "C_", C)
         name, given = ("C", C) if lam is None else ("lam", lam)
         check(name, given, STRENGTH)
         return {name: given}
 
-    def _shown(self, fits: Fits, reads_blocks: bool = False) -> list[FitResult]:
-        """Return the results of fits, under a single progress bar if requested."""
+    def _solve_shown(self, fits: Fits, reads_blocks: bool = False) -> list[FitResult]:
+        """Solve fits, under a single progress bar if requested; return their results."""
         if not self.verbose:
             return fits.solve()
         with ProgressBar(

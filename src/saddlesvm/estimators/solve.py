@@ -23,7 +23,7 @@ from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
-from saddlesvm.multiclass import splits, sub_problems as multiclass
+from saddlesvm.multiclass import splits, sub_problems
 from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, open_rows, rows_of
 from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -132,9 +132,9 @@ def solve(
         own = template.callbacks or ()
         fits.callbacks_of = lambda sub: [*own, *(tasks.callback(sub) if tasks else ())]
     reads_blocks = fits.rows.in_files
-    results = template._shown(fits, reads_blocks)
+    results = template._solve_shown(fits, reads_blocks)
 
-    worst = multiclass.worst_outcome(results)
+    worst = sub_problems.worst_outcome(results)
     if worst.outcome is not Outcome.CERTIFIED:
         unsolved = (
             worst.outcome is not Outcome.INTERRUPTED and max(template.tol, template.gap) > 0.0
@@ -155,7 +155,7 @@ def gather(
     duals: Any = None
     if all_duals[0].size:
         alone = len(all_duals) == 1 and not sparse.issparse(all_duals[0])
-        duals = all_duals[0] if alone else multiclass.stacked_duals(all_duals)
+        duals = all_duals[0] if alone else sub_problems.stacked_duals(all_duals)
     is_joint = posed.labels is not None and option_of(template, "multi_class") in splits.JOINT
     if is_joint and len(coef) == 2:
         coef, intercept, duals = splits.write_as_two_classes(coef, intercept, duals)
@@ -180,7 +180,7 @@ def drops_duals(posed: Training, n: int) -> bool:
     count = len(posed.problems)
     if count == 1 or not is_cornerless(posed.loss):
         return False
-    return DUAL_BYTES * n * count * multiclass.share_of(posed.problems) > MOST_DUALS
+    return DUAL_BYTES * n * count * sub_problems.share_of(posed.problems) > MOST_DUALS
 
 
 def make_fits(
@@ -222,7 +222,7 @@ def make_fits(
             most_rows=getattr(solver, "rows", 0),
         )
     else:
-        jobs = multiclass.workers(count, n_jobs)
+        jobs = sub_problems.workers(count, n_jobs)
         rows = ready or rows_of(design, kind, float(template.intercept_scaling), jobs, n_jobs)
 
     # Classes over the same files may be read together if nobody asks for the course of each fit.
@@ -292,7 +292,7 @@ def rows_for_parts(template: Any, X: Any, problems: int) -> FitRows | None:
     design = Design(X)
     if goes_by_blocks(template, design):
         return None
-    jobs = multiclass.workers(problems, template.n_jobs)
+    jobs = sub_problems.workers(problems, template.n_jobs)
     scaling = float(template.intercept_scaling)
     return rows_of(design, template._intercept_kind(), scaling, jobs, template.n_jobs)
 

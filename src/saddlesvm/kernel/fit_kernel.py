@@ -205,7 +205,7 @@ def solve_problems(
             X = X[order]
     fits = make_fits(template, kernel, X, posed, strength, known)
     fits.starts = starts_from(former, strength.get("C", 1.0), n, len(problems), order)
-    results = template._shown(fits)
+    results = template._solve_shown(fits)
     if order is None:
         return results
     found = []
@@ -292,7 +292,7 @@ def solve_weights(
             **strength,
         },
     )
-    [result] = template._shown(fits)
+    [result] = template._solve_shown(fits)
     [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
     support = np.flatnonzero(multipliers)
     return [replace(result, coef=Coefficients(support, multipliers[support]))]
