@@ -34,8 +34,8 @@ models = {
 }
 
 # %%
-# A model is calibrated if, of the rows to which it gives 70 %, 70 % are positive. The Brier score sums up how far off it
-# is; lower is better.
+# A model is calibrated if, of the rows to which it gives 70 %, 70 % are positive. The Brier score sums up how far off
+# it is; lower is better.
 figure, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")
 for name, model in models.items():
     chances = model.fit(X_train, y_train).predict_proba(X_test)[:, 1]
