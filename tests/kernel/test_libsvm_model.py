@@ -114,7 +114,7 @@ def test_a_file_says_what_it_says(tmp_path):
         ("label 1 -1", "label 1 1", "must differ"),
         ("nr_class 2", "nr_class 70000", "70000 classes"),
         ("nr_sv 1 2", "nr_sv 4 -1", "add up"),
-        ("SV\n", "SV\n1 1:1\n", "more support vectors"),
+        ("SV\n", "SV\n1 1:1\n", "has 4 support vectors; its header says 3"),
         ("0.75 1:1", "inf 1:1", "NaN or infinity"),
         ("1:1 3:-0.5", "3:1 1:-0.5", "ascend"),
         ("1:1 3", "0:1 3", "ascend"),

@@ -10,8 +10,8 @@ the format of LIBSVM 3.x.
 
 from __future__ import annotations
 
+import io
 import os
-import re
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -19,10 +19,10 @@ from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.datasets import load_svmlight_file
 
-from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError, refuse_special
-from saddlesvm.data.model_text import find_numbers, find_whole_numbers, number_lines, read_header
+from saddlesvm.data.model_text import find_numbers, find_whole_numbers, read_header
 from saddlesvm.data.streams import reading
 
 LIBSVM_TYPES = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
@@ -42,7 +42,6 @@ _LINES = (
     "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label",
     "probA", "probB", "prob_density_marks", "nr_sv",
 )  # fmt: skip
-_ENTRY = re.compile(r"([0-9]{1,9}):(\S+)")
 _LARGEST_INDEX = 2**31 - 1
 
 
@@ -142,7 +141,7 @@ def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
     where = os.fspath(path)
     refuse_special(path)
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
-        lines, start = read_header(file, where, _LINES, "SV", "LIBSVM")
+        lines = read_header(file, where, _LINES, "SV", "LIBSVM")
         facts, total = _check_header(lines, where)
         labels = facts["labels"]
         height = 1 if labels is None else labels.size - 1
@@ -153,7 +152,7 @@ def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
                 f"{where}: says {total} support vectors, more than the file has room for"
             )
         is_precomputed = facts["kernel"] == "precomputed"
-        dual, rows, vectors = _read_vectors(file, start, height, total, is_precomputed, where)
+        dual, rows, vectors = _read_vectors(file, height, total, is_precomputed, where)
         return LibsvmModel(**facts, dual_coef=dual, rows=rows, vectors=vectors)
 
 
@@ -211,66 +210,34 @@ def _check_header(lines: dict[str, str], where: str) -> tuple[dict[str, Any], in
 
 
 def _read_vectors(
-    file: IO[str], start: int, height: int, total: int, is_precomputed: bool, where: str
+    file: IO[str], height: int, total: int, is_precomputed: bool, where: str
 ) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return coefficients, row numbers and values of the vectors, `height` coefficients each."""
-    dual = np.empty((height, total))
-    rows = np.arange(total, dtype=np.int32)
-    indices: list[int] = []
-    values: list[float] = []
-    ends = [0]
-    for number, line in number_lines(file, where, start):
-        k = len(ends) - 1
-        words = line.split()
-        if not words:
-            continue
-        if k == total:
-            raise DataError(
-                f"{where}: line {number}: there are more support vectors than total_sv {total}"
-            )
-        coefficients, columns, entries = _split_line(words, height)
-        if coefficients is None:
-            raise DataError(
-                f"{where}: line {number}: found {line[:60]!r}; "
-                "coefficients and INDEX:VALUE are needed"
-            )
-        dual[:, k] = coefficients
-        # A training row by its number, or the values of a vector.
-        if is_precomputed:
-            is_row = columns == [0] and entries[0].is_integer()
-            if not is_row or not 1 <= entries[0] <= _LARGEST_INDEX:
-                raise DataError(
-                    f"{where}: line {number}: found {line[:60]!r}; "
-                    "0:NUMBER of a training row is needed"
-                )
-            rows[k] = int(entries[0]) - 1
-        else:
-            if any(b <= a for a, b in zip([0, *columns], columns, strict=False)):
-                raise DataError(f"{where}: line {number}: indices must ascend from 1")
-            indices += [column - 1 for column in columns]
-            values += entries
-        ends.append(len(indices))
-    if len(ends) - 1 != total:
-        raise DataError(f"{where}: has {len(ends) - 1} support vectors; its header says {total}")
-    if not (np.isfinite(dual).all() and np.isfinite(values).all()):
+    lines = [line.split() for line in file if not line.isspace()]
+    if len(lines) != total:
+        raise DataError(f"{where}: has {len(lines)} support vectors; its header says {total}")
+    if any("_" in word for words in lines for word in words):
+        raise DataError(f"{where}: its support vectors must be plain numbers, without '_'")
+    # What follows the coefficients of a vector is LIBSVM text, when a label is put before it.
+    text = "\n".join(" ".join(["0", *words[height:]]) for words in lines)
+    try:
+        dual = np.array([words[:height] for words in lines], dtype=np.float64)
+        dual = dual.reshape(total, height).T.copy()
+        vectors, _ = load_svmlight_file(io.BytesIO(text.encode()), zero_based=is_precomputed)
+    except (ValueError, OverflowError) as error:
+        raise DataError(
+            f"{where}: coefficients and INDEX:VALUE are needed, with indices that ascend from 1: "
+            f"{error}"
+        ) from None
+    if not (np.isfinite(dual).all() and np.isfinite(vectors.data).all()):
         raise DataError(f"{where}: its support vectors hold NaN or infinity")
-    # Row pointers, columns and values make a CSR array.
-    parts = (np.array(values, np.float64), np.array(indices, np.int32), np.array(ends, np.int32))
-    width = max(indices, default=-1) + 1
-    return dual, rows, sparse.csr_array(parts, shape=(total, width))
+    if not is_precomputed:
+        return dual, np.arange(total, dtype=np.int32), sparse.csr_array(vectors)
 
-
-def _split_line(words: list[str], height: int) -> tuple[list[float] | None, list[int], list[float]]:
-    """Return coefficients, indices and values of a line; None, [], [] if it cannot be read."""
-    coefficients = words[:height]
-    entries = [_ENTRY.fullmatch(word) for word in words[height:]]
-    if len(coefficients) < height or not all(map(is_number, coefficients)):
-        return None, [], []
-    columns = []
-    values = []
-    for entry in entries:
-        if entry is None or not is_number(entry[2]):
-            return None, [], []
-        columns.append(int(entry[1]))
-        values.append(float(entry[2]))
-    return [float(word) for word in coefficients], columns, values
+    # Training rows by their numbers, counted from 1.
+    numbers = vectors.data
+    is_number = vectors.shape[1] == 1 and numbers.size == total
+    is_row = (numbers >= 1) & (numbers <= _LARGEST_INDEX) & (numbers == np.floor(numbers))
+    if not (is_number and is_row.all()):
+        raise DataError(f"{where}: 0:NUMBER of a training row is needed for each support vector")
+    return dual, numbers.astype(np.int32) - 1, sparse.csr_array((total, 0))

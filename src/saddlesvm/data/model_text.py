@@ -2,47 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import IO
 
 from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_LONGEST_LINE = 1 << 24  # characters, enough for the weights of half a million classes
-
-
-def number_lines(file: IO[str], where: str, start: int) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a model with their numbers, the first of number `start`."""
-    for number in itertools.count(start):
-        line = file.readline(_LONGEST_LINE)
-        if not line:
-            return
-        if len(line) == _LONGEST_LINE:
-            raise DataError(f"{where}: line {number}: has {_LONGEST_LINE} characters or more")
-        yield number, line.rstrip("\n")
 
 
 def read_header(
     file: IO[str], where: str, names: Sequence[str], last: str, program: str
-) -> tuple[dict[str, str], int]:
-    """Read the lines of a model before its line `last`.
-
-    Returns
-    -------
-    header : dict of str to str
-        The lines by their first word, which is one of `names`.
-    start : int
-        The number of the line after `last`.
-    """
+) -> dict[str, str]:
+    """Return the lines of a model before its line `last`, by their first word, one of `names`."""
     header: dict[str, str] = {}
-    for number, line in number_lines(file, where, 1):
+    for number, line in enumerate(file, 1):
         name, _, value = line.strip().partition(" ")
         if name == last:
-            return header, number + 1
+            return header
         if name not in names or name in header:
             raise DataError(
                 f"{where}: line {number}: found {line[:40]!r}; "

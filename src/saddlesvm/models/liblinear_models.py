@@ -156,7 +156,7 @@ def load_liblinear(path: str | os.PathLike[str]) -> Any:
     where = os.fspath(path)
     refuse_special(path)
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
-        header, _ = read_header(file, where, (*NEEDED_LINES, "label", "rho"), "w", "LIBLINEAR")
+        header = read_header(file, where, (*NEEDED_LINES, "label", "rho"), "w", "LIBLINEAR")
         missing = [name for name in NEEDED_LINES if name not in header]
         if missing:
             raise DataError(f"{where}: has no line {missing[0]!r} before its weights")
