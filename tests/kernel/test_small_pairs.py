@@ -12,12 +12,12 @@ from saddlesvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.kernel.decomposition import Decomposition
 from saddlesvm.kernel.kernel_certificate import evaluate_kernel
-from saddlesvm.kernel.kernel_fits import KernelFits
+from saddlesvm.kernel.kernel_fits import KernelRows
 from saddlesvm.kernel.kernel_problem import shared_facts
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.nu_machines import PLAIN, Novelty, NuClassification, NuRegression
 from saddlesvm.kernel.small_pairs import SmallPairs, certificate_of
-from saddlesvm.multiclass.fits import drive_all
+from saddlesvm.multiclass.fits import Fits, drive_all
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import make_loss
@@ -32,13 +32,12 @@ def data() -> tuple[np.ndarray, np.ndarray]:
     return X[order], y[order] % 3
 
 
-def fits_of(data, kernel=KERNELS[0], loss="hinge", weights=None, tol=1e-3) -> KernelFits:
+def fits_of(data, kernel=KERNELS[0], loss="hinge", weights=None, tol=1e-3) -> tuple[Fits, KernelRows]:
     X, y = data
     options = {"weights": weights, "intercept": "free", "scale": 1.0, "cache_size": 200.0, "C": 2.0}
-    return KernelFits(
-        problems=Pairs(y, np.unique(y)), solver=Decomposition(), limits=Limits(tol=tol), seed=0, X=X,
-        kernel=kernel, loss=make_loss(loss), options=options, facts=shared_facts(kernel, X, 200.0),
-    )  # fmt: skip
+    rows = KernelRows(X=X, kernel=kernel, loss=make_loss(loss), options=options, facts=shared_facts(kernel, X, 200.0))
+    problems = Pairs(y, np.unique(y))
+    return Fits(problems=problems, rows=rows, solver=Decomposition(), limits=Limits(tol=tol), seed=0), rows
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -46,14 +45,14 @@ def fits_of(data, kernel=KERNELS[0], loss="hinge", weights=None, tol=1e-3) -> Ke
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_certificates_are_those_of_single_fits(data, kernel, loss, weighted):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, data[1].size) if weighted else None
-    fits = fits_of(data, kernel, loss, weights)
-    [batch] = fits.batches()
+    fits, rows = fits_of(data, kernel, loss, weights)
+    [batch] = rows.batch_together(fits)
     assert isinstance(batch, SmallPairs)
     left = list(batch.problems)
     while left and batch.rest is None:
         moved = batch.advance(left, threading.Event())
         for k in range(3):
-            plain = evaluate_kernel(fits.problem(fits.problems[k]), KernelPoint(batch.beta[batch.rows(k)].copy()))
+            plain = evaluate_kernel(rows.pose(fits.problems[k]), KernelPoint(batch.beta[batch.rows(k)].copy()))
             own, _ = certificate_of(batch.task, [0.0], int(batch.programs.starts[k, 2]), batch.numbers[k])
             near = plain.certificate.rounding + 1e-11 * abs(own.primal)
             assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
@@ -65,18 +64,19 @@ def test_certificates_are_those_of_single_fits(data, kernel, loss, weighted):
 
 
 @pytest.mark.parametrize("kernel", KERNELS[:3], ids=lambda kernel: kernel.name)
-def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(data, kernel):
+def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(data, kernel, monkeypatch):
     """Where the matrix of all points is too large to be shared; the classes need not be in order."""
     order = np.random.default_rng(1).permutation(data[1].size)
-    fits = fits_of((data[0][order], data[1][order]), kernel)
-    fits.facts = None
-    batches = fits.batches()
+    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.shared_facts", lambda *given: None)
+    fits, rows = fits_of((data[0][order], data[1][order]), kernel)
+    rows.facts = None
+    batches = rows.batch_together(fits)
     assert all(isinstance(batch, SmallPairs) and batch.task.gram is None for batch in batches)
     for k, result in enumerate(drive_all(batches, None)):
-        problem = fits.problem(fits.problems[k])
+        problem = rows.pose(fits.problems[k])
         beta = np.zeros(data[1].size)
         beta[result.coef.rows] = result.coef.values
-        plain = evaluate_kernel(problem, KernelPoint(beta[fits.members[k]])).certificate
+        plain = evaluate_kernel(problem, KernelPoint(beta[rows.members[k]])).certificate
         assert result.certificate.relative_gap <= 1e-3
         near = plain.rounding + 1e-11 * abs(plain.primal)
         assert result.certificate.primal == pytest.approx(plain.primal, abs=near)
@@ -100,12 +100,12 @@ def test_other_machines_are_certified_as_single_fits_are(data, name, kernel, wei
     (X, y), (machine, loss) = data, MACHINES[name]
     weights = np.random.default_rng(0).uniform(0.5, 2.0, y.size) if weighted else None
     target = X[:, 0] - X[:, 1] ** 2 / 9.0
-    fits = fits_of(data, kernel, "hinge", weights)
-    fits.loss, fits.machine = make_loss(loss), machine
+    fits, rows = fits_of(data, kernel, "hinge", weights)
+    rows.loss, rows.machine = make_loss(loss), machine
     fits.problems = fits.problems if name == "nu classification" else [SubProblem(0, "", target)]
-    if fits.has_short_rows():
+    if rows.has_short_rows():
         return
-    [batch] = fits.batches()
+    [batch] = rows.batch_together(fits)
     assert isinstance(batch, SmallPairs)
     batch.begin()
     assert machine is PLAIN or (np.abs(batch.programs.totals) > 0.0).all()
@@ -113,7 +113,7 @@ def test_other_machines_are_certified_as_single_fits_are(data, name, kernel, wei
     while left and batch.rest is None:
         moved = batch.advance(left, threading.Event())
         for k in batch.problems:
-            problem = fits.problem(fits.problems[k])
+            problem = rows.pose(fits.problems[k])
             beta = batch.beta[batch.rows(k)].copy()
             if name == "nu classification":  # here the later class comes first; there the rows are in their order
                 later = np.argsort(-problem.views.signs, kind="stable")
@@ -161,20 +161,21 @@ def test_nu_that_is_infeasible_or_leaves_no_margin(data):
         NuSVC(nu=1.0, kernel="linear").fit(np.tile(X[:40], (2, 1)), np.repeat([0, 1], 40))
 
 
-def test_only_plain_pairs_have_kernel_rows_of_their_own(data):
+def test_only_plain_pairs_have_kernel_rows_of_their_own(data, monkeypatch):
     """The first point of the machines with nu needs kernel rows before any step has come to them."""
     X, y = data
-    fits = fits_of(data)
-    fits.facts, fits.machine = None, NuClassification(0.3)
-    assert not any(isinstance(batch, SmallPairs) for batch in fits.batches())
-    two = fits_of((np.tile(X, (4, 1)), np.tile(y > 0, 4)))  # more rows than have a matrix of all points
-    two.facts = None
-    [batch] = two.batches()
+    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.shared_facts", lambda *given: None)
+    fits, rows = fits_of(data)
+    rows.facts, rows.machine = None, NuClassification(0.3)
+    assert rows.batch_together(fits) is None
+    two, rows = fits_of((np.tile(X, (4, 1)), np.tile(y > 0, 4)))  # more rows than have a matrix of all points
+    rows.facts = None
+    [batch] = rows.batch_together(two)
     assert isinstance(batch, SmallPairs) and batch.task.gram is None
     [result] = two.solve()
     beta = np.zeros(4 * y.size)
     beta[result.coef.rows] = result.coef.values
-    plain = evaluate_kernel(two.problem(two.problems[0]), KernelPoint(beta)).certificate
+    plain = evaluate_kernel(rows.pose(two.problems[0]), KernelPoint(beta)).certificate
     assert result.certificate.relative_gap <= 1e-3
     assert result.certificate.primal == pytest.approx(plain.primal, rel=1e-9)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
-from saddlesvm.multiclass import linear_fit, sub_problems
+from saddlesvm.multiclass import fits, sub_problems
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_what_was_cut_short_goes_on(ticking: list[float], multi_class: str, inte
 
 def test_the_better_of_both_is_kept(ticking: list[float], monkeypatch: Any) -> None:
     seen: list[Any] = []
-    kept = linear_fit.join_results
+    kept = fits.join_results
 
     def watched(earlier: Any, later: Any) -> Any:
         seen.append((earlier, later, kept(earlier, later)))
@@ -69,7 +69,7 @@ def test_the_better_of_both_is_kept(ticking: list[float], monkeypatch: Any) -> N
         def tick(self, epoch: float, estimate: float, seconds: float) -> None:
             ticking[0] += 0.7
 
-    monkeypatch.setattr(linear_fit, "join_results", watched)
+    monkeypatch.setattr(fits, "join_results", watched)
     X, y = data()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertifiedWarning)

@@ -3,7 +3,7 @@
 Nothing runs it; ``tests/laws/test_types.py`` checks it.
 """
 
-from typing import Any, assert_type
+from typing import assert_type
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from saddlesvm.losses import Hinge, Huber
 
 notes = load_bundled("banknote")
 assert_type(notes, LabelledTable)
-assert_type(notes.y, np.ndarray[Any, Any])
+assert_type(notes.y, np.ndarray)
 X, y = notes.X, notes.y
 
 # Fits keep the class, and fitted attributes their types.

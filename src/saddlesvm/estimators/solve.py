@@ -24,8 +24,9 @@ from saddlesvm.estimators.scikit_learn import FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits, sub_problems
-from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, open_rows, rows_of
-from saddlesvm.multiclass.splits import FormerFit, GivenStart, GivenWeights
+from saddlesvm.multiclass.fits import Fits
+from saddlesvm.multiclass.linear_fit import FitRows, LinearRows, open_rows, rows_of
+from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import holds_square
@@ -125,13 +126,13 @@ def solve(
 
     Returns the results, and whether the rows were read block by block.
     """
-    fits = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
-    fits.watch = watch
-    fits.keeps_duals = not drops_duals(posed, design.shape[0])
+    fits, rows = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
+    rows.watch = watch
+    rows.keeps_duals = not drops_duals(posed, design.shape[0])
     if template.callbacks or tasks is not None:
         own = template.callbacks or ()
         fits.callbacks_of = lambda sub: [*own, *(tasks.callback(sub) if tasks else ())]
-    reads_blocks = fits.rows.in_files
+    reads_blocks = rows.rows.in_files
     results = template._solve_shown(fits, reads_blocks)
 
     worst = sub_problems.worst_outcome(results)
@@ -190,8 +191,8 @@ def make_fits(
     ready: FitRows | None = None,
     start: Start | None = None,
     is_watched: bool = False,
-) -> LinearFits:
-    """Return the fits of the sub-problems, over rows in memory or block by block.
+) -> tuple[Fits, LinearRows]:
+    """Return the fits of the sub-problems, and their rows, in memory or block by block.
 
     Rows that are `ready` are used as they are.
     """
@@ -225,22 +226,29 @@ def make_fits(
         jobs = sub_problems.workers(count, n_jobs)
         rows = ready or rows_of(design, kind, float(template.intercept_scaling), jobs, n_jobs)
 
-    # Classes over the same files may be read together if nobody asks for the course of each fit.
+    # Classes over the same files are read together if nobody asks for the course of each fit.
     asked = template.max_iter is not None or template.checkpoint is not None or template.tol == 0.0
-    return LinearFits(
-        problems=posed.problems,
-        solver=solver,
-        limits=limits,
-        seed=draw_seed(template.random_state),
-        n_jobs=n_jobs,
+    linear = LinearRows(
         rows=rows,
         loss=posed.loss,
         options={"weights": posed.weights, "intercept": kind, **template._problem_options()},
         former=start,
+        reads_together=rows.in_files and count > 1 and not asked and isinstance(solver, OverFiles),
+    )
+    if isinstance(start, GivenDuals):
+        # Dual variables that already meet what is asked for cost no epoch.
+        limits = replace(limits, certify_start=True)
+    fits = Fits(
+        problems=posed.problems,
+        rows=linear,
+        solver=solver,
+        limits=limits,
+        seed=draw_seed(template.random_state),
+        n_jobs=n_jobs,
         checkpoint=template.checkpoint,
         seeded=isinstance(template.random_state, (int, np.integer)),
-        may_share=not asked,
     )
+    return fits, linear
 
 
 def goes_by_blocks(template: Any, design: Design, solver: Any = None) -> bool:
@@ -323,10 +331,10 @@ def fit_part(
     start : FormerFit, optional
         The starting point.
     """
-    fits = make_fits(template, Design(X), posed, ready, start)
+    fits, rows = make_fits(template, Design(X), posed, ready, start)
     if template.callbacks:
         fits.callbacks_of = lambda sub: template.callbacks or ()
-    return gather(template, posed, fits.solve(), X.shape[0], reads_blocks=fits.rows.in_files)
+    return gather(template, posed, fits.solve(), X.shape[0], reads_blocks=rows.rows.in_files)
 
 
 def fit_together(
@@ -353,9 +361,9 @@ def fit_together(
         coef = np.vstack([one.coef for one in before])
         start = GivenWeights(coef, np.hstack([one.intercept for one in before]))
     together = Training(subs, posed[0].loss, None, posed[0].labels)
-    fits = make_fits(template, Design(X), together, start=start)
+    fits, rows = make_fits(template, Design(X), together, start=start)
     fits.callbacks_of = lambda sub: template.callbacks or ()
-    fits.keeps_duals = False
+    rows.keeps_duals = False
     results = fits.solve()
 
     # Each part takes the results of its own sub-problems.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -24,18 +25,19 @@ from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import gather_facts
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.kernel.definiteness import evidence_against
-from saddlesvm.kernel.kernel_fits import Coefficients, KernelFits
+from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows
 from saddlesvm.kernel.kernel_fitted import (
     KernelFitted,
     check_kernel_rows,
     score_later,
     starts_from,
 )
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos
 from saddlesvm.kernel.kernel_problem import FEW, MIDDLE, KernelFacts, has_shared, shared_facts
 from saddlesvm.kernel.mercer import WITHOUT_GAMMA, Kernel, Matrix, resolve_gamma
 from saddlesvm.kernel.nu_machines import Novelty, NuRegression
-from saddlesvm.multiclass.fits import no_callbacks
-from saddlesvm.multiclass.linear_fit import FitRows, LinearFits, rows_of
+from saddlesvm.multiclass.fits import Fits, no_callbacks
+from saddlesvm.multiclass.linear_fit import FitRows, LinearRows, rows_of
 from saddlesvm.multiclass.sub_problems import Pairs, workers, worst_outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free
@@ -203,8 +205,8 @@ def solve_problems(
             sorted_pairs = Pairs(problems.codes[order], problems.classes)
             posed = posed._replace(problems=sorted_pairs, weights=weights)
             X = X[order]
-    fits = make_fits(template, kernel, X, posed, strength, known)
-    fits.starts = starts_from(former, strength.get("C", 1.0), n, len(problems), order)
+    starts = starts_from(former, strength.get("C", 1.0), n, len(problems), order)
+    fits = make_fits(template, kernel, X, posed, strength, known, starts)
     results = template._solve_shown(fits)
     if order is None:
         return results
@@ -222,19 +224,17 @@ def make_fits(
     posed: Training,
     strength: dict[str, float],
     known: KnownFacts | None,
-) -> KernelFits:
+    starts: Sequence[np.ndarray] | None,
+) -> Fits:
     """Return the fits of the sub-problems of a kernel machine over checked rows."""
     problems = posed.problems
     solver = template._made_solver()
-    callbacks = template.callbacks
+    if template.checkpoint is not None and isinstance(solver, KernelPegasos):
+        raise ValueError(
+            "kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out"
+        )
     cache_size = template.cache_size / workers(len(problems), template.n_jobs)
-    return KernelFits(
-        problems=problems,
-        solver=solver,
-        limits=template._limits(solver),
-        seed=draw_seed(getattr(template, "random_state", 0)),
-        n_jobs=template.n_jobs,
-        callbacks_of=(lambda sub: list(callbacks)) if callbacks else no_callbacks,
+    rows = KernelRows(
         X=X,
         kernel=kernel,
         loss=posed.loss,
@@ -247,6 +247,17 @@ def make_fits(
             **strength,
         },
         facts=None if known is None else known.of(kernel, X, cache_size),
+        starts=starts,
+    )
+    callbacks = template.callbacks
+    return Fits(
+        problems=problems,
+        rows=rows,
+        solver=solver,
+        limits=template._limits(solver),
+        seed=draw_seed(getattr(template, "random_state", 0)),
+        n_jobs=template.n_jobs,
+        callbacks_of=(lambda sub: list(callbacks)) if callbacks else no_callbacks,
         checkpoint=template.checkpoint,
     )
 
@@ -277,13 +288,7 @@ def solve_weights(
     rows: FitRows = rows_of(Design(X), "free", 1.0, 1, template.n_jobs)
     heavy = float(rows.norms.size) if posed.weights is None else float(posed.weights.sum())
     solver = Newton()
-    fits = LinearFits(
-        problems=posed.problems,
-        solver=solver,
-        limits=template._limits(solver),
-        seed=draw_seed(0),
-        n_jobs=template.n_jobs,
-        callbacks_of=lambda sub: list(template.callbacks or ()),
+    linear = LinearRows(
         rows=rows,
         loss=posed.loss,
         options={
@@ -291,6 +296,15 @@ def solve_weights(
             "intercept": Free(rows.X.bias, total=machine.nu * heavy),
             **strength,
         },
+    )
+    fits = Fits(
+        problems=posed.problems,
+        rows=linear,
+        solver=solver,
+        limits=template._limits(solver),
+        seed=draw_seed(0),
+        n_jobs=template.n_jobs,
+        callbacks_of=lambda sub: list(template.callbacks or ()),
     )
     [result] = template._solve_shown(fits)
     [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)

@@ -1,12 +1,9 @@
-"""The sub-problems of a kernel machine, and its solvers by name."""
+"""The rows of a list of kernel problems, how each is posed on them, and the solvers by name."""
 
 from __future__ import annotations
 
-import dataclasses
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,8 +125,8 @@ class SmallProblems(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class KernelFits(Fits):
-    """The fits of a kernel machine's sub-problems; see :class:`~saddlesvm.multiclass.fits.Fits`.
+class KernelRows:
+    """The rows of a kernel machine's problems; see :class:`~saddlesvm.multiclass.fits.MachineRows`.
 
     Attributes
     ----------
@@ -145,6 +142,8 @@ class KernelFits(Fits):
         Of all points, if they are known.
     starts : sequence of ndarray of shape (n,), optional
         Coefficients of all points to begin each sub-problem with.
+    members : dict of int to ndarray
+        The points of each problem that is being solved.
     """
 
     X: Matrix
@@ -154,54 +153,101 @@ class KernelFits(Fits):
     machine: Machine = PLAIN
     facts: KernelFacts | None = None
     starts: Sequence[np.ndarray] | None = None
-    seeded: bool = False
+    reads_together: bool = False
+    may_continue: bool = False
+    members: dict[int, np.ndarray] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.members: dict[int, np.ndarray] = {}
-        if self.checkpoint is not None and isinstance(self.solver, KernelPegasos):
-            raise ValueError(
-                "kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out"
-            )
+    def pose(self, sub: SubProblem) -> KernelProblem:
+        """Return the regularised risk problem of a sub-problem."""
+        problem, self.members[sub.index] = make_kernel_problem(
+            self.X,
+            self.kernel,
+            sub.y,
+            self.loss,
+            members=sub.members,
+            facts=self.facts,
+            **sub.with_weights(self.options),
+        )
+        return self.machine.posed(problem)
 
-    def solve(self) -> list[FitResult]:
-        """Solve all sub-problems; several share the kernel matrix of all points if it fits into the
-        cache.
+    def begin_at(self, fits: Fits, sub: SubProblem, problem: KernelProblem) -> dict[str, Any]:
+        """Return the start of a fit, of given coefficients."""
+        if self.starts is None:
+            return {}
+        beta = self.starts[sub.index][self.members[sub.index]]
+        return {"start": KernelPoint(self.machine.rows_of(problem, beta))}
+
+    def publish(self, fits: Fits, fit: Fit, result: FitResult) -> FitResult:
+        """Return the result with the coefficients of the points that are not zero."""
+        members = self.members.pop(fit.index)
+        model = PublishedModel(np.zeros(members.size), 0.0, result.certificate)
+        if result.alpha.size == fit.problem.y.size == result.coef.size:
+            facts = ModelFacts.of(fit.problem)  # type: ignore[arg-type]
+            model = self.machine.model(facts, result.coef, result.intercept, result.certificate)
+        result = result.replace_certificate(model.certificate, "the quotient by rho")
+        coef: Any = pick_support(members, model.coef)
+        return replace(result, coef=coef, intercept=model.intercept)
+
+    def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
+        """Return batches of small problems; None if problems need fits of their own.
+
+        Several problems share the kernel matrix of all points if it fits into the cache.
         """
-        several = len(self.problems) > 1
-        if self.facts is None and (
-            several or (self.X.shape[0] <= FEW and self.small_problems is not None)
-        ):
+        small = self.find_small(fits)
+        count = len(fits.problems)
+        is_few = self.X.shape[0] <= FEW and small is not None
+        if self.facts is None and (count > 1 or is_few):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
-        results = super().solve()
-        if self.kernel.definite:
-            return results
-        support: Any = [result.coef.rows for result in results]  # type: ignore[attr-defined]
-        evidence = evidence_against(self.kernel, self.X, np.unique(np.concatenate(support)))
-        return [result.remove_bound(evidence) for result in results] if evidence else results
+        facts = self.facts
+        alone = facts is None
+        if small is None or not (self.has_rows_apart(count) if alone else small.sorted):
+            return None
+        shrinks = alone or (count == 1 and self.machine is PLAIN)
+        task = PairsTask(
+            gram=None if facts is None else facts.gram,
+            errors=kernel_errors(self.kernel, self.X) if facts is None else facts.errors,
+            X=self.X,
+            rows=small.rows,
+            targets=small.targets,
+            machine=self.machine,
+            layout=small.layout,
+            C=float(self.options["C"]),
+            tol=fits.limits.tol,
+            weights=self.options["weights"],
+            solver=fits.solver.name,
+            most=STEPS_ALONE if shrinks else MOST_STEPS,
+        )
+        bundles = bundles_of(range(count), TOGETHER, fits.jobs)
+        if alone:
+            bundles = [range(k, k + 1) for k in range(count)]
 
-    @cached_property
-    def small_problems(self) -> SmallProblems | None:
-        """The sub-problems for :mod:`saddlesvm.kernel.small_pairs`; None if they need fits of their
-        own.
+        def pick(points: np.ndarray, beta: np.ndarray) -> Coefficients:
+            """Return the coefficients of a small problem that has ended."""
+            fits.clock.done()
+            return pick_support(points, beta)
+
+        made = []
+        for bundle in bundles:
+            part = slice(bundle.start, bundle.stop)
+            classes = small.classes[part]
+            made.append(SmallPairs(bundle, task, classes, small.labels[part], fits.batch_of, pick))
+        return made
+
+    def find_small(self, fits: Fits) -> SmallProblems | None:
+        """Return the problems for :mod:`saddlesvm.kernel.small_pairs`; None if they need fits.
 
         They must be pairs of classes or a single problem, small, with a free intercept, positive
         weights and default options, and without a callback or a bar.
         """
-        pairs = self.problems
         given = self.options
-        solver = self.solver
-        usual = (
-            self.unwatched
-            and self.starts is None
-            and self.limits.gap == 0.0
-            and given.get("lam") is None
-        )
-        if not usual or type(solver) is not Decomposition:
+        solver = fits.solver
+        is_plain = self.starts is None and fits.limits.gap == 0.0 and given.get("lam") is None
+        if not (is_plain and fits.unwatched) or type(solver) is not Decomposition:
             return None
         free = make_intercept(given["intercept"], given["scale"]).constrained
         if not free or not (given["weights"] is None or bool((given["weights"] > 0.0).all())):
             return None
+        pairs = fits.problems
         if isinstance(pairs, Pairs):
             small = int(np.sort(np.diff(pairs.starts))[-2:].sum()) <= max(FEW, solver.working_set)
             return SmallProblems.of_pairs(pairs, self.machine, self.loss) if small else None
@@ -216,64 +262,15 @@ class KernelFits(Fits):
             and self.X.shape[1] < self.X.shape[0]
         )
 
-    def has_rows_apart(self) -> bool:
-        """Return True if compiled code computes the kernel rows of each pair as its steps need
-        them.
+    def has_rows_apart(self, count: int) -> bool:
+        """Return True if compiled code makes the kernel rows of each pair as its steps need them.
 
         The machines with nu begin at a point that needs some at once.
         """
-        few = len(self.problems) > 1 or self.X.shape[0] <= APART
+        few = count > 1 or self.X.shape[0] <= APART
         return self.machine is PLAIN and few and has_maker(self.kernel, self.X)
 
-    def batches(self) -> Sequence[Any]:
-        """Return a batch for each sub-problem, or a batch for many small problems."""
-        small = self.small_problems
-        given = self.options
-        facts = self.facts
-        count = len(self.problems)
-        alone = facts is None
-        if small is None or not (self.has_rows_apart() if alone else small.sorted):
-            return super().batches()
-        gram = None if facts is None else facts.gram
-        errors = kernel_errors(self.kernel, self.X) if facts is None else facts.errors
-        shrinks = alone or (count == 1 and self.machine is PLAIN)
-        task = PairsTask(
-            gram=gram,
-            errors=errors,
-            X=self.X,
-            rows=small.rows,
-            targets=small.targets,
-            machine=self.machine,
-            layout=small.layout,
-            C=float(given["C"]),
-            tol=self.limits.tol,
-            weights=given["weights"],
-            solver=self.solver.name,
-            most=STEPS_ALONE if shrinks else MOST_STEPS,
-        )
-        bundles = bundles_of(range(count), TOGETHER, self.jobs)
-        if alone:
-            bundles = [range(k, k + 1) for k in range(count)]
-        made = []
-        for bundle in bundles:
-            part = slice(bundle.start, bundle.stop)
-            classes = small.classes[part]
-            made.append(
-                SmallPairs(bundle, task, classes, small.labels[part], self.batch_of, self.kept)
-            )
-        return made
-
-    def batch_of(self, problems: list[int]) -> Batch[FitResult]:
-        """Return a batch of fits, in turn, of some problems."""
-        return self.in_turn([problems])[0]
-
-    def kept(self, points: np.ndarray, beta: np.ndarray) -> Coefficients:
-        """Return the coefficients of a small problem that has ended."""
-        self.clock.done()
-        support = np.flatnonzero(beta)
-        return Coefficients(points[support], beta[support])
-
-    def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
+    def without_weights(self, tol: float) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """Return the model without coefficients of a classification; None for other machines."""
         if self.machine is not PLAIN or not is_classification(self.loss):
             return None
@@ -282,43 +279,20 @@ class KernelFits(Fits):
         empty = Coefficients(np.empty(0, dtype=np.intp), np.empty(0))
         strength = (given.get("C"), given.get("lam"))
         model = WithoutWeights(
-            self.loss, *strength, 1.0, charge, self.limits.tol, coef=empty, alpha=np.empty(0)
+            self.loss, *strength, 1.0, charge, tol, coef=empty, alpha=np.empty(0)
         )
         return model, given["weights"]
 
-    def begin(self, index: int, stop: threading.Event) -> Fit:
-        """Make the fit of the sub-problem `index`, at its start or at its checkpoint."""
-        sub = self.problems[index]
-        problem = self.problem(sub)
-        start = None
-        if self.starts is not None:
-            start = KernelPoint(
-                self.machine.rows_of(problem, self.starts[index][self.members[index]])
-            )
-        return self.fit_of(index, sub, problem, start=start)
+    def complete(self, results: list[FitResult]) -> list[FitResult]:
+        """Return the results; without a dual bound if the kernel is not definite."""
+        if self.kernel.definite or not results:
+            return results
+        support: Any = [result.coef.rows for result in results]  # type: ignore[attr-defined]
+        evidence = evidence_against(self.kernel, self.X, np.unique(np.concatenate(support)))
+        return [result.remove_bound(evidence) for result in results] if evidence else results
 
-    def problem(self, sub: SubProblem) -> KernelProblem:
-        """Return the regularised risk problem of a sub-problem."""
-        problem, self.members[sub.index] = make_kernel_problem(
-            self.X,
-            self.kernel,
-            sub.y,
-            self.loss,
-            members=sub.members,
-            facts=self.facts,
-            **sub.with_weights(self.options),
-        )
-        return self.machine.posed(problem)
 
-    def finished(self, fit: Fit) -> FitResult:
-        """Return the result with the coefficients of the points that are not zero."""
-        result = super().finished(fit)
-        members = self.members.pop(fit.index)
-        model = PublishedModel(np.zeros(members.size), 0.0, result.certificate)
-        if result.alpha.size == fit.problem.y.size == result.coef.size:
-            facts = ModelFacts.of(fit.problem)  # type: ignore[arg-type]
-            model = self.machine.model(facts, result.coef, result.intercept, result.certificate)
-        result = result.replace_certificate(model.certificate, "the quotient by rho")
-        support = np.flatnonzero(model.coef)
-        coef: Any = Coefficients(members[support], model.coef[support])
-        return dataclasses.replace(result, coef=coef, intercept=model.intercept)
+def pick_support(points: np.ndarray, beta: np.ndarray) -> Coefficients:
+    """Return the coefficients of points that are not zero."""
+    support = np.flatnonzero(beta)
+    return Coefficients(points[support], beta[support])

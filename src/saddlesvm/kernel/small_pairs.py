@@ -327,7 +327,7 @@ class SmallPairs(TogetherFirst):
     labels : sequence of str
     rest : callable
         As of :class:`~saddlesvm.multiclass.fits.TogetherFirst`.
-    kept : callable
+    pick : callable
         Makes of the points of an ended problem, and their coefficients, what is kept of both.
     """
 
@@ -338,13 +338,13 @@ class SmallPairs(TogetherFirst):
         classes: np.ndarray,
         labels: Sequence[str],
         rest: Callable[[list[int]], Batch[FitResult]],
-        kept: Callable[[np.ndarray, np.ndarray], Any],
+        pick: Callable[[np.ndarray, np.ndarray], Any],
     ) -> None:
         super().__init__(problems, rest)
         self.task = task
         self.classes = classes
         self.labels = labels
-        self.kept = kept
+        self.pick = pick
         self.begun = False
 
     def begin(self) -> None:
@@ -423,7 +423,7 @@ class SmallPairs(TogetherFirst):
             for k in self.live.tolist()
         ]
 
-    def worked(self, stop: threading.Event) -> list[ProblemInWork] | None:
+    def solve_together(self, stop: threading.Event) -> list[ProblemInWork] | None:
         """Solve and certify the problems that are left; return the problems whose gap is proven."""
         if not self.begun:
             self.begin()
@@ -515,7 +515,7 @@ class SmallPairs(TogetherFirst):
         solving, certifying = self.seconds[k].tolist()
         certificate = model.certificate
         return FitResult(
-            coef=self.kept(self.points[own][: model.coef.size], model.coef),
+            coef=self.pick(self.points[own][: model.coef.size], model.coef),
             intercept=model.intercept,
             alpha=self.f[1][own].copy(),
             certificate=certificate,

@@ -1,4 +1,4 @@
-"""The fits of all sub-problems of a model: in turn, in threads, or side by side.
+"""The fits of a list of problems: classes, pairs, targets, folds; in turn, in threads or together.
 
 A sub-problem that the time limit leaves no room to begin gets the model without weights: its best
 intercept and its certificate take two sums of row weights, and no pass over the rows.
@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ BUNDLE = 64  # problems that a batch has at least if a single thread solves all;
 FARTHEST = 1e4  # size of an intercept at most, in units of the scores; guessed
 HALVINGS = 80  # of the interval around an intercept; derived: it then has the last bit
 ROUNDINGS = 64.0  # units in the last place that two losses and their sum are within; derived
+WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try; guessed
 REASON = "no time was left to begin"
 
 
@@ -43,13 +44,55 @@ def no_callbacks(sub: SubProblem) -> Sequence[Callback]:
     return ()
 
 
+class MachineRows(Protocol):
+    """The rows of all problems of a list, and what depends on the kind of machine over them.
+
+    Attributes
+    ----------
+    reads_together : bool
+        True if each block of rows is read once for all problems, which then share the whole time.
+    may_continue : bool
+        True if a fit that the time limit cut short may go on in time that others left over.
+    """
+
+    @property
+    def reads_together(self) -> bool: ...
+
+    @property
+    def may_continue(self) -> bool: ...
+
+    def pose(self, sub: SubProblem) -> Any:
+        """Return the problem behind a sub-problem."""
+
+    def begin_at(self, fits: Fits, sub: SubProblem, problem: Any) -> dict[str, Any]:
+        """Return where the fit of a sub-problem begins, and what else its fit has of its own."""
+
+    def publish(self, fits: Fits, fit: Fit, result: FitResult) -> FitResult:
+        """Return the result of an ended fit as models keep it."""
+
+    def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
+        """Return batches of problems that are solved together; None if they are solved in turn."""
+
+    def without_weights(self, tol: float) -> tuple[WithoutWeights, np.ndarray | None] | None:
+        """Return the model of sub-problems for which no time is left, and the weights of the rows.
+
+        None if all begin, whatever time it takes: if a start is better, or there is no such model.
+        """
+
+    def complete(self, results: list[FitResult]) -> list[FitResult]:
+        """Return all results with what is known of them at the end; close what was open."""
+
+
 @dataclass(kw_only=True)
-class Fits(ABC):
-    """The common part of the fits of a model's sub-problems.
+class Fits:
+    """The fits of a list of problems: classes, pairs, targets, folds, or values of C.
+
+    They are solved in turn, in threads, or together; the rows say which, and how each is posed.
 
     Attributes
     ----------
     problems : sequence of SubProblem
+    rows : MachineRows
     solver : Solver
     limits : Limits
         Limits of each fit; a time limit is that of all fits together.
@@ -68,19 +111,23 @@ class Fits(ABC):
     clock : SharedTime
     jobs : int
         Sub-problems that are solved at the same time.
+    cut_short : dict of int to FitResult
+        Results of fits that are continued.
     """
 
     problems: Sequence[SubProblem]
+    rows: MachineRows
     solver: Any
     limits: Limits
     seed: int
     n_jobs: int | None = None
     callbacks_of: Callable[[SubProblem], Sequence[Callback]] = no_callbacks
     checkpoint: Any = None
-    seeded: bool = True
+    seeded: bool = False
     bar: ProgressBar | None = None
     clock: SharedTime = field(init=False)
     jobs: int = field(init=False)
+    cut_short: dict[int, FitResult] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.jobs = workers(len(self.problems), self.n_jobs)
@@ -95,71 +142,70 @@ class Fits(ABC):
         asks = self.checkpoint is not None or self.callbacks_of is not no_callbacks
         return not (is_limited or asks or self.bar)
 
-    @abstractmethod
-    def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
-        """Return the model of sub-problems for which no time is left, and the weights of the rows.
+    def solve(self) -> list[FitResult]:
+        """Solve all sub-problems; return their results in order."""
+        results: list[FitResult] = []
+        try:
+            if self.rows.reads_together:
+                self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
+            together = self.rows.batch_together(self)
+            bundles = bundles_of(range(len(self.problems)), 1, self.jobs)
+            batches = self.in_turn(bundles) if together is None else together
+            results = drive_all(batches, self.n_jobs)
+            if self.limits.max_time is not None:
+                results = self.continue_late(self.with_late(results))
+        finally:
+            results = self.rows.complete(results)
+        return results
 
-        None if all begin, whatever time it takes: if a start is better, or there is no such model.
-        """
-
-    @abstractmethod
     def begin(self, index: int, stop: threading.Event) -> Fit:
-        """Make the fit of the sub-problem `index`, for the loop to drive."""
-
-    def fit_of(self, index: int, sub: SubProblem, problem: Any, **given: Any) -> Fit:
-        """Return the fit of the sub-problem `index`, with its share of the time and its checkpoint.
-
-        `given` are options of :class:`~saddlesvm.fit.loop.Fit` instead of the options of all
-        sub-problems.
-        """
+        """Make the fit of the sub-problem `index`, with its share of the time, for the loop."""
+        sub = self.problems[index]
+        problem = self.rows.pose(sub)
+        own = self.rows.begin_at(self, sub, problem)
         limits = self.limits
-        callbacks = list(self.callbacks_of(sub))
         if limits.max_time is not None:
             limits = replace(limits, max_time=self.clock.share())
+        callbacks = list(self.callbacks_of(sub))
         if self.bar:
             callbacks.append(self.bar)
-        common = {"solver": self.solver, "limits": limits, "seed": self.seed + index}
         checkpoint = make_checkpoint_file(
             self.checkpoint, index, len(self.problems), seeded=self.seeded
         )
+        common = {"solver": self.solver, "limits": limits, "seed": self.seed + index}
         return Fit(
             problem,
             callbacks=callbacks,
             checkpoint=checkpoint,
             label=sub.label,
             index=index,
-            **common | given,
+            **common | own,
         )
 
-    def finished(self, fit: Fit) -> FitResult:
-        """Return the part of an ended fit that is kept."""
+    def take_result(self, fit: Fit) -> FitResult:
+        """Return the result of an ended fit."""
         self.clock.done()
         if self.bar:
             self.bar.next_problem()
-        return fit.result()
-
-    def batches(self) -> Sequence[Batch[FitResult]]:
-        """Return the batches that the loop drives: the sub-problems in turn."""
-        return self.in_turn(bundles_of(range(len(self.problems)), 1, self.jobs))
+        return self.rows.publish(self, fit, fit.result())
 
     def in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
-        """Return a batch for each bundle of sub-problems."""
-        late = None if self.limits.max_time is None else self.late
-        return [InTurn(bundle, self.begin, self.finished, late) for bundle in bundles]
+        """Return a batch for each bundle of sub-problems, which are solved in turn."""
+        late = None if self.limits.max_time is None else self.is_late
+        return [InTurn(bundle, self.begin, self.take_result, late) for bundle in bundles]
 
-    def late(self) -> bool:
+    def batch_of(self, problems: Sequence[int]) -> Batch[FitResult]:
+        """Return a batch of some problems, solved in turn."""
+        return self.in_turn([problems])[0]
+
+    def is_late(self) -> bool:
         """Return True if no time is left to begin another sub-problem."""
-        return self.clock.over() and self.without_weights() is not None
-
-    def solve(self) -> list[FitResult]:
-        """Solve all sub-problems; return their results in order."""
-        results = drive_all(self.batches(), self.n_jobs)
-        return results if self.limits.max_time is None else self.with_late(results)
+        return self.clock.over() and self.rows.without_weights(self.limits.tol) is not None
 
     def with_late(self, results: list[FitResult]) -> list[FitResult]:
         """Put the models of sub-problems that were not begun in their places among the results."""
         left = [k for k, result in enumerate(results) if result is LATE]
-        known = self.without_weights() if left else None
+        known = self.rows.without_weights(self.limits.tol) if left else None
         if known is None:
             return results
         common, weights = known
@@ -169,6 +215,53 @@ class Fits(ABC):
             if self.bar:
                 self.bar.next_problem()
         return results
+
+    def continue_late(self, results: list[FitResult]) -> list[FitResult]:
+        """Continue fits that were cut short, in the time that others left over."""
+        limits = self.limits
+        # With a limit of epochs, or for the last iterate, another try would be another run.
+        is_fixed = limits.max_epochs is not None or limits.keep == "last" or self.checkpoint
+        is_apart = self.rows.may_continue and not self.rows.reads_together
+        if limits.max_time is None or is_fixed or not is_apart or len(results) == 1:
+            return results
+        while self.clock.left() > WORTH_RETRYING * limits.max_time and not self.clock.over():
+            outcomes = {k: result.outcome for k, result in enumerate(results)}
+            self.cut_short = {
+                k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT
+            }
+            if not self.cut_short or Outcome.INTERRUPTED in outcomes.values():
+                break
+            self.limits = replace(limits, certify_start=False)
+            self.clock.again(len(self.cut_short))
+            further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.n_jobs)
+            for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
+                results[k] = earlier if later is LATE else join_results(earlier, later)
+        return results
+
+
+def join_results(earlier: FitResult, later: FitResult) -> FitResult:
+    """Join the results of a fit that was cut short and of the one that continued it.
+
+    The result has the better model of the two, and the better bound.
+    """
+    model = earlier if earlier.certificate.primal < later.certificate.primal else later
+    bound = earlier if earlier.certificate.dual > later.certificate.dual else later
+    phases = dict(earlier.phases)
+    for name, seconds in later.phases.items():
+        phases[name] = phases.get(name, 0.0) + seconds
+    return replace(
+        later,
+        coef=model.coef,
+        intercept=model.intercept,
+        alpha=bound.alpha,
+        certificate=model.certificate.bounded_by(bound.certificate),
+        epochs=earlier.epochs + later.epochs,
+        rows_touched=earlier.rows_touched + later.rows_touched,
+        seconds_solving=earlier.seconds_solving + later.seconds_solving,
+        seconds_certifying=earlier.seconds_certifying + later.seconds_certifying,
+        trace=Trace([*earlier.trace, *later.trace]),
+        phases=phases,
+    )
 
 
 class TogetherFirst(ABC):
@@ -190,12 +283,12 @@ class TogetherFirst(ABC):
         self.results: dict[int, FitResult] = {}
 
     @abstractmethod
-    def worked(self, stop: threading.Event) -> list[ProblemInWork] | None:
+    def solve_together(self, stop: threading.Event) -> list[ProblemInWork] | None:
         """Solve what is left; return the problems that this certifies, None if it cannot."""
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
         """Solve all problems together once; then fit the remaining problems singly."""
-        done = self.worked(stop) if self.rest is None else None
+        done = self.solve_together(stop) if self.rest is None else None
         if done is not None:
             return done
         self.rest = self.rest or self.make_rest(live)

@@ -1,31 +1,31 @@
-"""The fits of a linear model's sub-problems, in turn or side by side, wherever the rows are.
+"""The rows of a list of linear problems, wherever they are, and how each problem is posed on them.
 
-:class:`FitRows` holds what the sub-problems share, wherever the rows are; over files
+:class:`FitRows` holds what the sub-problems share; over files
 :class:`ClassSweep` reads each block once for all of them. A fit begins at zero, at a former fit or
 a given point (:mod:`saddlesvm.multiclass.splits`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.door import Design
-from saddlesvm.fit.loop import LATE, Batch, Begin
-from saddlesvm.fit.outcome import FitResult, Outcome, Trace
+from saddlesvm.fit.loop import Batch, Begin
+from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.run import Fit
 from saddlesvm.fit.warm_start import start_from_weights
-from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of, drive_all
+from saddlesvm.multiclass.fits import Fits, WithoutWeights
 from saddlesvm.multiclass.small_classes import SmallClasses
-from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart
-from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, csr_of, threads_each
+from saddlesvm.multiclass.splits import FormerFit, GivenStart
+from saddlesvm.multiclass.sub_problems import SubProblem, csr_of, threads_each
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
@@ -39,7 +39,6 @@ from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.small.newton import small_phase
-from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.threaded.descent import with_threads
 
 
@@ -121,7 +120,7 @@ class FitRows:
         :func:`~saddlesvm.problem.problem.make_problem`."""
         rooms = self.rooms[sub.index] if self.rooms else NO_ROOM
         problem = sub.problem(self.place or self.X, loss, norms=self.norms, rooms=rooms, **options)
-        return dataclasses.replace(problem, threads=self.threads) if self.threads > 1 else problem
+        return replace(problem, threads=self.threads) if self.threads > 1 else problem
 
 
 def open_rows(
@@ -170,7 +169,6 @@ def open_rows(
 
 AUTO = Auto()
 AT_ONCE = 2**22  # dual variables that are made sparse at once; derived: 32 MB
-WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try; guessed
 
 
 def rows_of(
@@ -209,34 +207,9 @@ def make_sparse(duals: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array(sparse.hstack(pieces, format="csr"))
 
 
-def join_results(earlier: FitResult, later: FitResult) -> FitResult:
-    """Join the results of a fit that was cut short and of the one that continued it.
-
-    The result has the better model of the two, and the better bound.
-    """
-    model = earlier if earlier.certificate.primal < later.certificate.primal else later
-    bound = earlier if earlier.certificate.dual > later.certificate.dual else later
-    phases = dict(earlier.phases)
-    for name, seconds in later.phases.items():
-        phases[name] = phases.get(name, 0.0) + seconds
-    return dataclasses.replace(
-        later,
-        coef=model.coef,
-        intercept=model.intercept,
-        alpha=bound.alpha,
-        certificate=model.certificate.bounded_by(bound.certificate),
-        epochs=earlier.epochs + later.epochs,
-        rows_touched=earlier.rows_touched + later.rows_touched,
-        seconds_solving=earlier.seconds_solving + later.seconds_solving,
-        seconds_certifying=earlier.seconds_certifying + later.seconds_certifying,
-        trace=Trace([*earlier.trace, *later.trace]),
-        phases=phases,
-    )
-
-
 @dataclass(kw_only=True)
-class LinearFits(Fits):
-    """The fits of a linear model's sub-problems; see :class:`~saddlesvm.multiclass.fits.Fits`.
+class LinearRows:
+    """The rows of linear problems, wherever they are; see :class:`~.fits.MachineRows`.
 
     Attributes
     ----------
@@ -246,149 +219,107 @@ class LinearFits(Fits):
         Of :func:`~saddlesvm.problem.problem.make_problem`, for all sub-problems.
     former : FormerFit, GivenWeights or GivenDuals, optional
         A fit to continue, or weights or dual variables to begin from.
-    may_share : bool
-        True if classes over the same files may be solved side by side: nothing asks for the
-        epochs, or the progress, of a sub-problem alone.
+    reads_together : bool
+        True if each block of files is read once for all classes.
     keeps_duals : bool
         True if the results have dual variables.
     watch : callable, optional
         Called with a sub-problem's fit after each of its steps.
+    posed : dict of int to Problem
+        Problems that were posed before their fits began.
     """
 
     rows: FitRows
     loss: Loss
     options: dict[str, Any]
     former: FormerFit | GivenStart | None = None
-    may_share: bool = False
+    reads_together: bool = False
     keeps_duals: bool = True
     watch: Callable[[Fit], None] | None = None
+    may_continue: bool = True
+    posed: dict[int, Problem] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        count = len(self.problems)
-        if isinstance(self.former, GivenDuals):
-            # Dual variables that already meet what is asked for cost no epoch.
-            self.limits = dataclasses.replace(self.limits, certify_start=True)
-        shares = self.rows.in_files and count > 1 and self.may_share
-        self.side_by_side = shares and isinstance(self.solver, OverFiles)
-        if self.side_by_side:
-            self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
-        self.cut_short: dict[int, FitResult] = {}
-        self.posed: dict[int, Problem] = {}  # problems that were posed before their fits began
+    def pose(self, sub: SubProblem) -> Problem:
+        """Return the problem behind a sub-problem."""
+        known = self.posed.pop(sub.index, None)
+        return known or self.rows.problem(sub, self.loss, self.options)
 
-    def solve(self) -> list[FitResult]:
-        """Solve all sub-problems; fits that are cut short use the time that others left."""
-        try:
-            results = drive_all(self.batches(), self.n_jobs)
-            if self.limits.max_time is None:
-                return results
-            return self.continue_late(self.with_late(results))
-        finally:
-            if self.rows.place is not None:
-                self.rows.place.close()
-
-    def continue_late(self, results: list[FitResult]) -> list[FitResult]:
-        """Continue fits that were cut short, in the time that others left over."""
-        limits = self.limits
-        # With a limit of epochs, or for the last iterate, another try would be another run.
-        is_fixed = limits.max_epochs is not None or limits.keep == "last" or self.checkpoint
-        if limits.max_time is None or is_fixed or self.side_by_side or len(results) == 1:
-            return results
-        while self.clock.left() > WORTH_RETRYING * limits.max_time and not self.clock.over():
-            outcomes = {k: result.outcome for k, result in enumerate(results)}
-            self.cut_short = {
-                k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT
-            }
-            if not self.cut_short or Outcome.INTERRUPTED in outcomes.values():
-                break
-            self.limits = dataclasses.replace(limits, certify_start=False)
-            self.clock.again(len(self.cut_short))
-            further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.n_jobs)
-            for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
-                results[k] = earlier if later is LATE else join_results(earlier, later)
-        return results
-
-    def begin(self, index: int, stop: threading.Event) -> Fit:
-        """Make the fit of a sub-problem; it starts at the end of a former fit, if any."""
-        sub = self.problems[index]
-        problem = self.posed.pop(index, None) or self.rows.problem(sub, self.loss, self.options)
+    def begin_at(self, fits: Fits, sub: SubProblem, problem: Problem) -> dict[str, Any]:
+        """Return start and solver of a fit: from where it was cut short, or a former fit ended."""
+        solver = fits.solver
         start = None
-        if index in self.cut_short:
-            # The fit was cut short: this one continues it.
-            earlier: Any = self.cut_short[index]
-            w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
-            if sparse.issparse(earlier.alpha):
-                start = sub.start(problem, earlier.alpha.toarray(), problem.C, w)
-            else:
-                start = start_from_weights(problem, w)
+        earlier = fits.cut_short.get(sub.index)
+        if earlier is not None:
+            start = self.continue_from(earlier, sub, problem)
         elif self.former:
-            alone = self.solver.begins_at_weights(problem)
-            start = self.former.start(sub, problem, len(self.problems), alone)
-        solver = self.solver
+            alone = solver.begins_at_weights(problem)
+            start = self.former.start(sub, problem, len(fits.problems), alone)
         if self.former and start is not None:
-            solver = self.former.solver(self.solver, index)
-        given = {"solver": with_threads(problem, solver), "start": start, "watch": self.watch}
-        if self.side_by_side:
+            solver = self.former.solver(solver, sub.index)
+        own = {"solver": with_threads(problem, solver), "start": start, "watch": self.watch}
+        if self.reads_together:
             # All fits with the same seed read the same blocks.
-            given["seed"] = self.seed
-        return self.fit_of(index, sub, problem, **given)
+            own["seed"] = fits.seed
+        return own
 
-    def finished(self, fit: Fit) -> FitResult:
-        """The result with its dual variables in the C form, as the rows of an array."""
-        result = super().finished(fit)
+    def continue_from(self, earlier: FitResult, sub: SubProblem, problem: Problem) -> Point | None:
+        """Return the point that a fit had reached when it was cut short."""
+        w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
+        duals: Any = earlier.alpha
+        if sparse.issparse(duals):
+            return sub.start(problem, duals.toarray(), problem.C, w)
+        return start_from_weights(problem, w)
+
+    def publish(self, fits: Fits, fit: Fit, result: FitResult) -> FitResult:
+        """Return the result with its dual variables in the C form, as the rows of an array."""
         C = fit.problem.C
         if not result.alpha.size or not self.keeps_duals:
-            return dataclasses.replace(result, alpha=np.empty(0))
+            return replace(result, alpha=np.empty(0))
         duals = np.atleast_2d(result.alpha.T)
-        if len(self.problems) > 1 or len(duals) > 1:
+        if len(fits.problems) > 1 or len(duals) > 1:
             # Of many classes most variables are zero.
-            kept = make_sparse(duals)
-            kept.data *= C
-            return dataclasses.replace(result, alpha=kept)
+            few: Any = make_sparse(duals)
+            few.data *= C
+            return replace(result, alpha=few)
         in_place = self.rows.in_files and duals.flags.writeable
         alpha = np.multiply(duals, C, out=duals if in_place else None)
-        return dataclasses.replace(result, alpha=alpha)
+        return replace(result, alpha=alpha)
 
-    def batches(self) -> Sequence[Batch[FitResult]]:
-        """Return batches: classes over files side by side, small fits together, else in turn."""
-        every = range(len(self.problems))
-        if self.side_by_side:
-            return [ClassSweep(every, self.begin, self.finished)]
-        subs = self.find_small()
-        if subs is not None:
-            problem = self.rows.problem(subs[0], self.loss, self.options)
-            self.posed[0] = problem
-            phase = None if problem.intercept.constrained else small_phase(problem)
-            if phase is not None:
-                together = SmallClasses(
-                    subs,
-                    problem,
-                    phase,
-                    self.options["weights"],
-                    self.limits,
-                    lambda left: self.in_turn([left])[0],
-                    self.keeps_duals,
-                )
-                return [together]
-        return self.in_turn(bundles_of(every, 1, self.jobs))
+    def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
+        """Return a batch of classes over files, or of small problems; None if solved in turn."""
+        if self.reads_together:
+            return [ClassSweep(range(len(fits.problems)), fits.begin, fits.take_result)]
+        subs = self.find_small(fits)
+        if subs is None:
+            return None
+        problem = self.rows.problem(subs[0], self.loss, self.options)
+        self.posed[0] = problem
+        phase = None if problem.intercept.constrained else small_phase(problem)
+        if phase is None:
+            return None
+        weights = self.options["weights"]
+        limits = fits.limits
+        return [
+            SmallClasses(subs, problem, phase, weights, limits, fits.batch_of, self.keeps_duals)
+        ]
 
-    def find_small(self) -> list[SubProblem] | None:
+    def find_small(self, fits: Fits) -> list[SubProblem] | None:
         """Return the sub-problems if they may be solved together, else None.
 
         They must be small, have all rows, and nobody may look on as they are solved.
         """
-        is_plain = not self.rows.in_files and self.solver == AUTO and self.former is None
-        if self.watch or not self.unwatched or not is_plain:
+        is_plain = not self.rows.in_files and fits.solver == AUTO and self.former is None
+        if self.watch or not fits.unwatched or not is_plain:
             return None
-        if self.rows.norms.size * len(self.problems) > Most.values:
+        if self.rows.norms.size * len(fits.problems) > Most.values:
             return None
-        subs = list(self.problems)
+        subs = list(fits.problems)
         for sub in subs:
             if type(sub) is not SubProblem or sub.members is not None or sub.weights is not None:
                 return None
         return subs
 
-    def without_weights(self) -> tuple[WithoutWeights, np.ndarray | None] | None:
+    def without_weights(self, tol: float) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """Return the best intercept; None for regressions, and if a former fit is better."""
         if self.former is not None or not is_classification(self.loss) or self.rows.in_files:
             return None
@@ -407,8 +338,14 @@ class LinearFits(Fits):
             given.get("lam"),
             given.get("share", 1.0),
             charge,
-            self.limits.tol,
+            tol,
             coef=np.zeros(X.n_features),
             alpha=sparse.csr_array((1, X.n_rows)),
         )
         return common, given["weights"]
+
+    def complete(self, results: list[FitResult]) -> list[FitResult]:
+        """Return the results, and close files."""
+        if self.rows.place is not None:
+            self.rows.place.close()
+        return results

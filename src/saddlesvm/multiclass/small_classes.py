@@ -69,8 +69,8 @@ class SmallClasses(TogetherFirst):
         self.keeps_duals = keeps_duals
         self.begun = False
 
-    def worked(self, stop: threading.Event) -> list[ProblemInWork] | None:
-        """The problems whose gap the steps taken together prove, at first."""
+    def solve_together(self, stop: threading.Event) -> list[ProblemInWork] | None:
+        """Return the problems whose gap the steps taken together prove, at first."""
         if self.begun:
             return None
         self.begun = True
