@@ -18,6 +18,7 @@ import numpy as np
 
 from saddlesvm.problem.bounds import (
     UNIT,
+    NearPull,
     Sums,
     dual_of,
     moved,
@@ -336,50 +337,68 @@ def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bo
     known = known_evaluation(problem, point, exact)
     if known is not None:
         return known
+
+    # A primal solver's weights: the dual point follows from the scores of the rows, or is given.
     if point.alpha is None or (point.w is not None and not point.tracks):
-        at = responses_of(problem, np.asarray(point.w, dtype=np.float64), given_offset)
-        return certified(at, *at.beside(point.alpha))
-    free = problem.intercept.constrained
+        responses = responses_of(problem, np.asarray(point.w, dtype=np.float64), given_offset)
+        return certified(responses, *responses.beside(point.alpha))
+
+    # A dual point: its running pull is used in a quick estimate, and kept as the model's if it is
+    # float64; else the pull is computed anew from the rows.
+    is_free = problem.intercept.constrained
     alpha = problem.balanced(point.alpha)
-    quick = point.tracks and not free and not exact
-    kept = quick or (point.tracks and not free and point.w.dtype == np.float64)  # type: ignore[union-attr]
-    running = np.asarray(point.w, dtype=np.float64) if kept else dual_weights(problem, alpha)
+    is_quick = point.tracks and not is_free and not exact
+    keeps_pull = is_quick
+    if point.tracks and not is_free:
+        keeps_pull = is_quick or point.w.dtype == np.float64  # type: ignore[union-attr]
+    if keeps_pull:
+        running = np.asarray(point.w, dtype=np.float64)
+    else:
+        running = dual_weights(problem, alpha)
     w = problem.regularizer.weights(running)
     drift = 0.0
     if not problem.intercept.homogeneous:
         w, drift = expanded(problem, alpha)
-    at = responses_of(problem, w, given_offset)
-    pull = None if quick else running
-    sums, pull = at.sums_and_pull(alpha) if kept and not quick else (at.sums(alpha, pull), pull)
-    found = certified(at, alpha, pull, sums, drift)
-    return replace(found, pull=None if w is running else running[:-1].copy(), exact=not quick)
+
+    # The sums over the rows, and the pull that the bound rests on: none for an estimate.
+    responses = responses_of(problem, w, given_offset)
+    pull: np.ndarray | None
+    if keeps_pull and not is_quick:
+        sums, pull = responses.sums_and_pull(alpha)
+    else:
+        pull = None if is_quick else running
+        sums = responses.sums(alpha, pull)
+    found = certified(responses, alpha, pull, sums, drift)
+    return replace(found, pull=None if w is running else running[:-1].copy(), exact=not is_quick)
 
 
 def certified(
-    at: Responses,
+    responses: Responses,
     alpha: Any,
     pull: np.ndarray | None,
     sums: RowSums | None = None,
     drift: float = 0.0,
 ) -> Evaluation:
-    """The model of weights and its certificate; see :func:`certificate_at`."""
-    certificate = certificate_at(at, alpha, pull, sums, drift)
-    return Evaluation.of(at.problem, at.w, alpha, certificate, at.offset)
+    """Return the model of weights with its certificate; see :func:`certify_responses`."""
+    certificate = certify_responses(responses, alpha, pull, sums, drift)
+    return Evaluation.of(responses.problem, responses.w, alpha, certificate, responses.offset)
 
 
-def certificate_at(
-    at: Responses,
+def certify_responses(
+    responses: Responses,
     alpha: Any,
     pull: np.ndarray | None,
     sums: RowSums | None = None,
     drift: float = 0.0,
 ) -> Certificate:
-    """The certificate of weights and a feasible dual point.
+    """Return the certificate of weights, by what the rows respond to them, and a dual point.
 
     Parameters
     ----------
-    at : Responses
+    responses : Responses
+        To the weights.
     alpha : ndarray
+        A feasible dual point.
     pull : ndarray, optional
         ``v(alpha)`` from the rows; without it the weights are taken for it, and nothing is proven.
     sums : RowSums, optional
@@ -387,28 +406,40 @@ def certificate_at(
     drift : float, default=0.0
         How far the weights may be from the weights of the published model.
     """
-    over_rows, facts, sizes, errors, move, around = at.sums(alpha, pull) if sums is None else sums
-    problem = at.problem
-    kind = at.problem.intercept
-    errors = errors._replace(of_rows=errors.of_rows + drift) if drift else errors
-    found = summed(facts, over_rows, sizes, at.scored, pull, errors=errors, move=move, around=around)
-    if pull is not None and not holds_square(problem.penalty) and mostly_rounding(problem.C, found):
-        near = pulled_by_short_sums(problem, alpha)
-        found = summed(
-            facts,
-            over_rows,
-            sizes,
-            at.scored,
+    known = responses.sums(alpha, pull) if sums is None else sums
+    problem = responses.problem
+    errors = known.errors
+    if drift:
+        errors = errors._replace(of_rows=errors.of_rows + drift)
+
+    def sum_up(near: NearPull | None = None) -> Sums:
+        """Return both objectives' parts, with bounds on their rounding."""
+        return summed(
+            known.facts,
+            known.sums,
+            known.sizes,
+            responses.scored,
             pull,
             errors=errors,
-            move=move,
-            around=around,
+            move=known.move,
+            around=known.around,
             near=near,
         )
-    above = found.primal_rounding + moved(norm_of(at.scored), drift)
-    zero = 0.0 if kind.homogeneous and not problem.fixed.size else -math.inf
-    paid = found.paid + kind.paid(at.offset or 0.0)
-    return Certificate.of(problem.strength, found._replace(paid=paid, primal_rounding=above, at_zero=zero))
+
+    found = sum_up()
+    # The l1 norm bounds each place of the pull: if its rounding hides the gap, it is summed anew.
+    is_bounded = pull is not None and not holds_square(problem.penalty)
+    if is_bounded and mostly_rounding(problem.C, found):
+        found = sum_up(pulled_by_short_sums(problem, alpha))
+
+    # What the offset of a free intercept costs, and what the weights may be off.
+    paid = found.paid + problem.intercept.paid(responses.offset or 0.0)
+    above = found.primal_rounding + moved(norm_of(responses.scored), drift)
+    # Dual variables of zero are feasible, with a bound of zero, unless a sum is required of them.
+    is_zero_feasible = problem.intercept.homogeneous and not problem.fixed.size
+    at_zero = 0.0 if is_zero_feasible else -math.inf
+    found = found._replace(paid=paid, primal_rounding=above, at_zero=at_zero)
+    return Certificate.of(problem.strength, found)
 
 
 def certificates_of(
