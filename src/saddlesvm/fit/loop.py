@@ -67,14 +67,16 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
     stop : threading.Event, optional
         Set from outside to interrupt all fits. Without it Ctrl-C does so.
     """
+    if stop is None:
+        with catch_interrupts() as caught:
+            return drive(batch, caught)
     results: dict[int, Result] = {}
     live = list(batch.problems)
-    with catch_interrupts(stop) as interrupted:
-        while live:
-            for problem in batch.advance(live, interrupted):
-                if problem.finish_step(interrupted.is_set()):
-                    results[problem.index] = batch.finished(problem.index)
-            live = [index for index in live if index not in results]
+    while live:
+        for problem in batch.advance(live, stop):
+            if problem.finish_step(stop.is_set()):
+                results[problem.index] = batch.finished(problem.index)
+        live = [index for index in live if index not in results]
     return [results[index] for index in batch.problems]
 
 

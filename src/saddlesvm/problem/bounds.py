@@ -579,7 +579,7 @@ def summed(
             move = to_the_sum(sizes, rows.rows, charged, total)
 
     # Products that underflow; the norm of tiny weights is zero itself.
-    is_zero = not (regularizer.intercept.penalised(w).any() or sizes.pulled > 0.0)
+    is_zero = not (regularizer.seen(w).any() or sizes.pulled > 0.0)
     underflow = 0.0 if is_zero else UNDERFLOW * (1.0 + C) * (rows.rows + w.size)
 
     # v . w - R(w), the first part of bound (4), by the margins: v . w = C sum a_i z_i.
@@ -593,7 +593,7 @@ def summed(
     shift = C * move.pulled
     if pull is None:
         reached = through
-    elif holds_square(regularizer.penalty):
+    elif regularizer.is_plain or holds_square(regularizer.penalty):
         reached = _reached(regularizer, w, pull, through, drift, shift)
     else:
         # R* is finite within bounds only: the dual point is shortened until its pull is inside.
@@ -630,7 +630,7 @@ def _reached(
         How far the exact pull can be from the computed pull, and that from the pull of the balanced
         dual point.
     """
-    is_plain = regularizer.penalty.identity()
+    is_plain = regularizer.is_plain
     rounded = drift
     if not is_plain:
         # Weights are computed from the pull; a block's norm is a sum of its own.
@@ -638,7 +638,7 @@ def _reached(
         rounded = drift + units * UNIT * norm_of(pull)
 
     # Bound (5): R* at the computed pull, and what the way to the exact one can add.
-    norm = norm_of(regularizer.intercept.penalised(regularizer.weights(pull)))
+    norm = norm_of(regularizer.seen(regularizer.weights(pull)))
     value = regularizer.conjugate(pull)
     direct = Bounded(value, gamma(w.size + 4.0) * value + moved(norm, rounded + shift))
     if not is_plain or through.off == math.inf:

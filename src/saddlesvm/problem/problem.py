@@ -200,6 +200,12 @@ class Problem(Weighted):
         from files.
     rooms : Rooms, optional
         Memory that solvers over files may use.
+    scale : float
+        Value of the virtual feature; 0 without an intercept.
+    n_features : int
+        Number of features, the virtual one not counted.
+    sparse : bool
+        True if the rows have column indices.
     """
 
     X: Rows
@@ -218,6 +224,15 @@ class Problem(Weighted):
     fixed: np.ndarray = field(default_factory=partial(np.empty, 0))
     place: Passes | None = None
     rooms: Rooms = field(default=NO_ROOM, repr=False)
+    scale: float = field(init=False, repr=False)
+    n_features: int = field(init=False, repr=False)
+    sparse: bool = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Solvers and certificates ask for these values many times.
+        object.__setattr__(self, "scale", self.X.bias)
+        object.__setattr__(self, "n_features", self.X.n_features)
+        object.__setattr__(self, "sparse", self.X.sparse)
 
     @property
     def on_files(self) -> bool:
@@ -254,16 +269,6 @@ class Problem(Weighted):
         return InMemory(self.X, self.members, self.values_per_row, self.threads)
 
     @property
-    def scale(self) -> float:
-        """Value of the virtual feature; 0 without an intercept."""
-        return self.X.bias
-
-    @property
-    def n_features(self) -> int:
-        """Number of features, without the virtual feature."""
-        return self.X.n_features
-
-    @property
     def n_values(self) -> int:
         """Number of stored values of all rows."""
         return self.X.n_values
@@ -277,11 +282,6 @@ class Problem(Weighted):
     def dtype(self) -> np.dtype:
         """Precision of weights that go with the rows: float32 or float64."""
         return self.X.dtype
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the rows have column indices."""
-        return self.X.sparse
 
     @cached_property
     def regularizer(self) -> Regularizer:

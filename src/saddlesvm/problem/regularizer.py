@@ -90,11 +90,29 @@ class Regularizer:
     intercept : Intercept
     fixed : ndarray of shape (d + 1,) or (0,)
         A pull that stands still: R(w) is less by its product with w, and pulls have it in them.
+
+    Attributes
+    ----------
+    is_plain : bool
+        True if the penalty is half a square.
+    sees_last : bool
+        True if R sees the last weight, that of the intercept.
     """
 
     penalty: Penalty
     intercept: Intercept
     fixed: np.ndarray = field(default_factory=lambda: np.empty(0), compare=False)
+    is_plain: bool = field(init=False, compare=False)
+    sees_last: bool = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Certificates ask for these values many times.
+        object.__setattr__(self, "is_plain", self.penalty.identity())
+        object.__setattr__(self, "sees_last", self.intercept.penalised(np.zeros(1)).size == 1)
+
+    def seen(self, w: np.ndarray) -> np.ndarray:
+        """Return the part of w, shape (d + 1,), that R sees: all but the weight of a free intercept."""
+        return w if self.sees_last else w[..., :-1]
 
     @property
     def last(self) -> Penalty:
@@ -108,26 +126,26 @@ class Regularizer:
 
     def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
         """The derivative of R at w along a direction, for half a square."""
-        slope = float(self.intercept.penalised(w) @ self.intercept.penalised(direction))
+        slope = float(self.seen(w) @ self.seen(direction))
         return slope - float(self.fixed @ direction) if self.fixed.size else slope
 
     def _charged(self, w: np.ndarray) -> float:
-        if self.penalty.identity():
-            return 0.5 * square(self.intercept.penalised(w))
+        if self.is_plain:
+            return 0.5 * square(self.seen(w))
         penalty: Any = self.penalty
         features = penalty.value(w[:-1]) if is_block(penalty) else charges(penalty, w[:-1])
         return float(features + self.last.value(self._penalised_last(w)))
 
     def conjugate(self, v: np.ndarray) -> float:
         """``R*(v)``."""
-        if self.penalty.identity():
-            return 0.5 * square(self.intercept.penalised(v))
+        if self.is_plain:
+            return 0.5 * square(self.seen(v))
         return self.conjugate_along(v)(1.0)
 
     def conjugate_along(self, v: np.ndarray) -> Callable[[float], float]:
         """The function that says ``R*(factor v)``."""
-        if self.penalty.identity():
-            half = 0.5 * square(self.intercept.penalised(v))
+        if self.is_plain:
+            half = 0.5 * square(self.seen(v))
             return lambda factor: factor * factor * half
         features = np.ascontiguousarray(v[:-1])
         charged = self._penalised_last(v)
@@ -139,7 +157,7 @@ class Regularizer:
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """``grad R*(v)``; v itself for half a square."""
-        if self.penalty.identity():
+        if self.is_plain:
             return v
         w = np.array(v, dtype=np.float64)
         penalty: Any = self.penalty
@@ -147,14 +165,14 @@ class Regularizer:
             w[:-1] = penalty.weights(w[:-1])
             return w
         fill_weights(penalty, w[:-1].copy(), w[:-1])
-        if not holds_square(self.penalty) and self.intercept.penalised(w).size == w.size:
+        if not holds_square(self.penalty) and self.seen(w).size == w.size:
             w[-1] = self.last.weight(w[-1])
         return w
 
     def pull_to(self, w: np.ndarray) -> np.ndarray:
         """A pull whose weights are w: w itself for half a square, and for a penalty that does not declare its parts."""
         parts = parts_of(self.penalty)
-        if parts is None or self.penalty.identity():
+        if parts is None or self.is_plain:
             return w
         v = np.array(w, dtype=np.float64)
         v[:-1] = parts[0] * w[:-1] + parts[1] * np.sign(w[:-1])
@@ -162,23 +180,23 @@ class Regularizer:
 
     def apart(self, w: np.ndarray, v: np.ndarray) -> float:
         """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly if w belongs to v."""
-        if self.penalty.identity():
-            return 0.5 * square(self.intercept.penalised(w - v))
-        weights = self.intercept.penalised(w)
-        pull = self.intercept.penalised(v)
+        if self.is_plain:
+            return 0.5 * square(self.seen(w - v))
+        weights = self.seen(w)
+        pull = self.seen(v)
         return self._charged(w) + self.conjugate(v) - inner(weights, pull)
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
         """The diagonal of ``R*''(v)``, shape (d + 1,): 1 or 0 in the last place, as R sees the intercept or not."""
         bent = np.ones(v.size)
-        if not self.penalty.identity():
+        if not self.is_plain:
             bent[:-1] = [self.penalty.curvature(one) for one in v[:-1].tolist()]
         bent[-1] = 0.0 if self.intercept.constrained else self.last.curvature(float(v[-1]))
         return bent
 
     def domain_scale(self, v: np.ndarray) -> float:
         """The largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
-        if self.penalty.identity() or is_block(self.penalty):
+        if self.is_plain or is_block(self.penalty):
             return 1.0
         return min(
             least_domain_factor(self.penalty, v[:-1]),
@@ -197,4 +215,4 @@ class Regularizer:
 
     def _penalised_last(self, w: np.ndarray) -> float:
         """The weight of a regularised intercept; 0 without one."""
-        return float(self.intercept.penalised(w)[w.size - 1 :].sum())
+        return float(self.seen(w)[w.size - 1 :].sum())

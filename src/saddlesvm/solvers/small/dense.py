@@ -11,13 +11,7 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point, relative
-from saddlesvm.problem.loss import (
-    ArrayMethods,
-    has_bounded_slopes,
-    is_smooth,
-    methods_of,
-    traits_of,
-)
+from saddlesvm.problem.loss import ArrayMethods, methods_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock, time_is_up
@@ -212,35 +206,6 @@ def lower_factor(gram: np.ndarray) -> np.ndarray:
             return np.ascontiguousarray(factor)
         largest = max(float(gram.diagonal().max()), LEAST_DIAGONAL)
         lift = max(RAISED_FURTHER * lift, RAISED * largest)
-
-
-def products(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Return the product of each row with a matrix.
-
-    One by one, so that a run's numbers are those of the run alone, bit for bit.
-    """
-    found: np.ndarray = np.matmul(rows[:, None], matrix)[:, 0]
-    return found
-
-
-def fits(problem: Problem) -> bool:
-    """Return True if the solvers of this room take a problem.
-
-    It has few values, little work in a step, and as its penalty half a square, or the sum of the
-    weights' sizes with a loss of lines and parabolas.
-    """
-    if type(problem) is not Problem or not problem.holds_rows:
-        return False
-    if not problem.intercept.homogeneous:
-        return False
-    if isinstance(problem.penalty, L1):
-        is_tall = problem.n_features < problem.members.size
-        takes = is_tall and not problem.intercept.constrained and traits_of(problem.loss).parabolic
-    elif problem.penalty.identity():
-        takes = is_smooth(problem.loss) or has_bounded_slopes(problem.loss)
-    else:
-        takes = False
-    return takes and problem.is_small
 
 
 @dataclass

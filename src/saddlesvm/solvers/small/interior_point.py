@@ -43,15 +43,8 @@ import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.solvers.base import SAME_SLOPES
-from saddlesvm.solvers.small.dense import (
-    Found,
-    Small,
-    SmallSolver,
-    SmallState,
-    Together,
-    products,
-)
-from saddlesvm.solvers.small.equations import inner, solve
+from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together
+from saddlesvm.solvers.small.equations import inner, products, solve
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go; Mehrotra's
 # Part of its range that a variable begins away from its lower bound; and the same of a row that may

@@ -22,19 +22,12 @@ import numpy as np
 
 from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.intercepts import SEARCH_STEPS
-from saddlesvm.problem.loss import is_smooth
+from saddlesvm.problem.loss import has_bounded_slopes, is_smooth, traits_of
+from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.second_order.driver import Bracket
-from saddlesvm.solvers.small.dense import (
-    Found,
-    Small,
-    SmallSolver,
-    SmallState,
-    Together,
-    fits,
-    products,
-)
-from saddlesvm.solvers.small.equations import inner, solve
+from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together
+from saddlesvm.solvers.small.equations import inner, products, solve
 from saddlesvm.solvers.small.interior_point import InteriorPoint
 
 
@@ -203,7 +196,21 @@ SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()
 
 
 def small_phase(problem: Problem) -> str | None:
-    """Return the name of the solver of a small problem; None for a problem that is not small."""
-    if not fits(problem):
+    """Return the name of the solver of a small problem; None if the solvers here do not take it.
+
+    They take few values and little work in a step, with half a square as penalty, or the sum of the
+    weights' sizes with a loss of lines and parabolas.
+    """
+    intercept = problem.intercept
+    if type(problem) is not Problem or not problem.holds_rows or not intercept.homogeneous:
         return None
-    return DENSE if is_smooth(problem.loss) and problem.penalty.identity() else INTERIOR
+    if isinstance(problem.penalty, L1):
+        is_tall = problem.n_features < problem.members.size and not intercept.constrained
+        phase = INTERIOR if is_tall and traits_of(problem.loss).parabolic else None
+    elif not problem.penalty.identity():
+        phase = None
+    elif is_smooth(problem.loss):
+        phase = DENSE
+    else:
+        phase = INTERIOR if has_bounded_slopes(problem.loss) else None
+    return phase if problem.is_small else None
