@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from saddlesvm.data.column_errors import naming_columns
 from saddlesvm.data.column_positions import check_names
-from saddlesvm.data.inputs import as_matrix, parts_of
+from saddlesvm.data.inputs import as_matrix, split_store
 from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.device import Device, brought, is_on_device
 from saddlesvm.rows.files import is_mapped
@@ -120,7 +120,7 @@ def checked_data(
     Without `y`, a store as X supplies its labels, and its weights if none are given.
     """
     if not isinstance(X, (np.ndarray, Design)):
-        X, y, sample_weight = parts_of(X, y, sample_weight, getattr(estimator, "memory", None))
+        X, y, sample_weight = split_store(X, y, sample_weight, getattr(estimator, "memory", None))
         if is_on_device(y):
             y = brought(y)
         if is_on_device(sample_weight):
@@ -166,7 +166,7 @@ def check_design(
         given, names = as_matrix(X, getattr(estimator, "memory", None))
     if isinstance(given, Passes):
         return Design(check_place(estimator, given, reset=reset))
-    matrix = as_kernels_take(given, getattr(estimator, "memory", None))
+    matrix = take_without_conversion(given, getattr(estimator, "memory", None))
     if matrix is None:
         matrix = _convert(given, estimator, repeats)
     if estimator is not None:
@@ -259,10 +259,11 @@ def check_place(estimator: Any, X: Passes, *, reset: bool) -> Passes:
     return X
 
 
-def as_kernels_take(X: Any, memory: Any = None) -> np.ndarray | None:
-    """Return X as kernels take it, or None if scikit-learn must check or convert it first.
+def take_without_conversion(X: Any, memory: Any = None) -> np.ndarray | None:
+    """Return the rows as an array if solvers take their type and layout; None if not.
 
-    Few values of a small type become float32, so that they need no kernels of their own.
+    scikit-learn then checks and converts them. Few values of a small type become float32, so that
+    they need no kernels of their own.
 
     Parameters
     ----------

@@ -130,8 +130,8 @@ def _is_store_or_path(item: Any) -> bool:
     return isinstance(item, (str, os.PathLike)) and is_store(item)
 
 
-def parts_of(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[Any, Any, Any]:
-    """Return rows, labels and weights; without `y`, they are the labels and weights of a store.
+def split_store(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[Any, Any, Any]:
+    """Return rows, labels and weights: those given, or those of a store that is given as X.
 
     Weights that are given replace the weights of the store. Several stores in a list are joined,
     below each other, in the `memory` that a fit may take or in a file.

@@ -13,7 +13,7 @@ from sklearn.metrics import hamming_loss, make_scorer
 from sklearn.model_selection import GroupKFold, check_cv
 
 from saddlesvm.data.door import check_design
-from saddlesvm.data.inputs import parts_of
+from saddlesvm.data.inputs import split_store
 from saddlesvm.data.label_checks import (
     check_indicator,
     check_labels,
@@ -225,7 +225,7 @@ def choose_C(
     ValueError
         Bad data or options.
     """
-    X, y, sample_weight = parts_of(X, y, sample_weight)
+    X, y, sample_weight = split_store(X, y, sample_weight)
     if option_of(model, "multi_class") != "ovr":
         raise ValueError(
             f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others"

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from saddlesvm.data.door import check_design
-from saddlesvm.data.inputs import parts_of
+from saddlesvm.data.inputs import split_store
 from saddlesvm.estimators.base import epochs_between_calls, option_of
 from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, make_knot, marks
 from saddlesvm.estimators.fitted import (
@@ -368,7 +368,7 @@ def certified_path(
             f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "
             "takes it"
         )
-    X, y, sample_weight = parts_of(X, y, sample_weight)
+    X, y, sample_weight = split_store(X, y, sample_weight)
     search = PathSearch(template, (X, y, sample_weight), gap, watch)
     if in_lambda:
         ends = (resolve_C(None, ends[1], search.n)[0], resolve_C(None, ends[0], search.n)[0])
