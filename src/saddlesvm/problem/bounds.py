@@ -543,8 +543,9 @@ def summed(
     ----------
     facts : Facts
     found : tuple of float
-        What :func:`~saddlesvm.problem.sums.loss_sums` found for w and the dual point; the third and
-        the fifth infinite if w has no margins with this dual point.
+        The sums of :func:`~saddlesvm.problem.sums.loss_sums` for w and the dual point: of losses,
+        of conjugates, of ``a_i z_i``, and of the sizes of the last two. The third and the fifth are
+        infinite if w has no margins with this dual point.
     sizes : PointSizes
     w : ndarray of shape (d + 1,)
     pull : ndarray of shape (d + 1,), optional

@@ -53,8 +53,16 @@ PARABOLA_REACH = 5.0  # steps below them where a top is trusted
 
 
 class RowSums(NamedTuple):
-    """The sums over the rows of weights and a dual point, see :func:`~saddlesvm.problem.sums.loss_sums`, and what the
-    bounds on their rounding depend on; see :func:`~saddlesvm.problem.bounds.summed`."""
+    """The sums over the rows of weights and a dual point, and what bounds on their rounding depend on.
+
+    Attributes
+    ----------
+    sums : tuple of float
+        Of the losses, of the conjugates, of ``a_i z_i``, and of the sizes of the last two; see
+        :func:`~saddlesvm.problem.sums.loss_sums`.
+    facts, sizes, errors, move, around
+        As for :func:`~saddlesvm.problem.bounds.summed`.
+    """
 
     sums: tuple[float, ...]
     facts: Facts
