@@ -1,4 +1,4 @@
-"""Probabilities of many classes: pairs coupled, lone rows; predictions agree with them."""
+"""Probabilities of many classes: pairs couple_pairs, lone rows; predictions agree with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.data import DataError
-from saddlesvm.estimators.calibration import coupled, folds_of
+from saddlesvm.estimators.calibration import couple_pairs, draw_folds
 from saddlesvm.models.persistence import load, save
 from support.classes import blobs
 from support.libsvm_text import write_libsvm
@@ -34,7 +34,7 @@ def noisy(k: int = 3) -> tuple[np.ndarray, np.ndarray]:
 def test_coupled_probabilities_minimise_what_is_to_be_minimised() -> None:
     random = np.random.default_rng(0)
     later = random.random((4, 6))
-    for row, found in zip(later, coupled(later), strict=True):
+    for row, found in zip(later, couple_pairs(later), strict=True):
         r = np.zeros((4, 4))
         r[np.triu_indices(4, 1)] = 1.0 - row  # of the earlier class
         r += np.triu(1.0 - r, 1).T
@@ -50,10 +50,10 @@ def test_coupled_probabilities_minimise_what_is_to_be_minimised() -> None:
 def test_coupling_finds_the_probabilities_that_pairs_come_from() -> None:
     p = np.random.default_rng(1).dirichlet(np.ones(7), size=500)
     first, second = np.triu_indices(7, 1)
-    exact = coupled(p[:, second] / (p[:, first] + p[:, second]))
+    exact = couple_pairs(p[:, second] / (p[:, first] + p[:, second]))
     np.testing.assert_allclose(exact, p, atol=1e-6)  # pairs nearer to 0 than 1e-7 are set there
     two = np.array([[0.3], [1.0]])
-    np.testing.assert_allclose(coupled(two), [[0.7, 0.3], [0.0, 1.0]], atol=1e-6)
+    np.testing.assert_allclose(couple_pairs(two), [[0.7, 0.3], [0.0, 1.0]], atol=1e-6)
 
 
 @pytest.mark.parametrize(("X", "y"), [load_digits(return_X_y=True), make_classification(
@@ -109,7 +109,7 @@ def test_the_parameters_of_the_sigmoids_are_LIBSVMs() -> None:
         assert (np.sign(model.probA_) == np.sign(other.probA_)).all()
         f = model.set_params(decision_function_shape="ovo").decision_function(X).reshape(len(X), -1)
         earlier = expit(-(f * (-1.0 if f.shape[1] == 1 else 1.0) * model.probA_ + model.probB_))
-        np.testing.assert_allclose(model.predict_proba(X), coupled(1.0 - earlier), atol=1e-6)
+        np.testing.assert_allclose(model.predict_proba(X), couple_pairs(1.0 - earlier), atol=1e-6)
     assert SVC().fit(X, y).probA_.size == 0
 
 
@@ -133,7 +133,7 @@ def test_every_class_with_a_single_row() -> None:
 def test_folds_keep_each_class_in_the_other_folds() -> None:
     codes = np.repeat([0, 1, 2, 3], [1, 2, 7, 40])
     weights = np.where(np.arange(50) == 20, 0.0, 1.0)
-    folds = folds_of(codes, weights, 0)
+    folds = draw_folds(codes, weights, 0)
     assert folds[0] == folds[20] == -1 and (np.delete(folds, [0, 20]) >= 0).all()
     for fold in range(5):
         assert {*codes[folds != fold]} == {0, 1, 2, 3}

@@ -28,7 +28,7 @@ from saddlesvm.estimators.fitted import Fitted, former_fit
 from saddlesvm.estimators.leave_one_out import (
     LeaveOneOut,
     bounds_of_error,
-    estimated,
+    estimate_rows,
     rows_of_groups,
 )
 from saddlesvm.estimators.path_search import PathSearch, certified_path
@@ -52,14 +52,14 @@ GROUP_FOLDS = 10  # folds of groups, at most
 
 COARSE = 5  # values of C, at most, that are estimated before those beside the best
 RISEN = 2.0  # standard errors above the smallest error at which no larger C is tried
-# Standard errors of the error by which neighbours must differ for a value between them to be estimated; guessed: the
-# estimates are for the same rows, so that most of the noise is common to them.
+# Standard errors of the error by which neighbours must differ for a value between them to be
+# estimated; guessed: the estimates are for the same rows, so they share most of the noise.
 NOISE = 0.25
 # Relative difference of the log losses up to which two models count as the same; guessed.
 SAME = 0.1
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
-# Shares of the time that is left of max_time, which the parts of a choice may take, one after the other; guessed.
+# Shares of the rest of max_time that the parts of a choice may take, one after the other; guessed.
 TIME_OF_ESTIMATES = 0.75
 TIME_OF_PATH = 0.5
 TIME_OF_FOLDS = 0.8
@@ -194,9 +194,7 @@ def parse_automatic(C: Any) -> AutomaticC | None:
     return AutomaticC(**parse_options(listed, [one.name for one in fields(AutomaticC)], "C='auto'"))
 
 
-AUTOMATIC = Allowed(
-    "'auto'", lambda given: parse_automatic(given) is not None
-)
+AUTOMATIC = Allowed("'auto'", lambda given: parse_automatic(given) is not None)
 
 
 def choose_C(
@@ -225,10 +223,12 @@ def choose_C(
     ValueError
         Bad data or options.
     """
+    # Options that the choice does not work with.
     X, y, sample_weight = split_store(X, y, sample_weight)
     if option_of(model, "multi_class") != "ovr":
         raise ValueError(
-            f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for others"
+            f"C='auto' needs multi_class='ovr'; got {model.multi_class!r}: use LinearSVCCV for "
+            "others"
         )
     if model.lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
@@ -238,7 +238,7 @@ def choose_C(
         )
     template = clone(model).set_params(C=1.0)
     design = check_design(X)
-    folds = None if groups is None else _group_folds(model, groups, design.shape[0])
+    folds = None if groups is None else _split_groups(model, groups, design.shape[0])
     grid = np.geomspace(how.low, how.high, how.size)
     seen: dict[int, LeaveOneOut] = {}
 
@@ -246,12 +246,13 @@ def choose_C(
         """Estimate the newest fit, and return the next C to fit."""
         for k in np.flatnonzero(np.isin(grid, list(fits))).tolist():
             if k not in seen:
-                seen[k] = estimated(fits[grid[k]], design, y, sample_weight)
+                seen[k] = estimate_rows(fits[grid[k]], design, y, sample_weight)
         if seen and clock() >= end_of_fit():
             return None
         place = next_place(how, seen)
         return None if place is None else float(grid[place])
 
+    # Fits at the values to estimate; with groups, a path over every C of each fold instead.
     if folds is None:
         with limit_to_share(TIME_OF_ESTIMATES):
             path = PathSearch(template, (X, y, sample_weight), how.gap).visit(next_C)
@@ -259,40 +260,41 @@ def choose_C(
         with limit_to_share(TIME_OF_PATH):
             ends = how.low, how.high
             path = certified_path(template, X, y, ends, how.gap, sample_weight=sample_weight)
+    # Errors by estimates; by folds if no estimate is reliable.
     estimates = [seen[k] for k in sorted(seen)]
     Cs = grid[sorted(seen)] if seen else path.grid(how.size)
-    errors, noise = _errors_of(estimates)
+    errors, noise = _collect_errors(estimates)
     by_folds = not np.isfinite(errors).any()
     if by_folds:
         template.set_params(checkpoint=None)
         with limit_to_share(TIME_OF_FOLDS):
-            errors, noise = _errors_of_folds(template, how, Cs, design, y, sample_weight, folds)
+            errors, noise = _measure_folds(template, how, Cs, design, y, sample_weight, folds)
     log_losses = np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan))
-    place = _chosen(how.rule, errors, noise, log_losses)
+    place = _choose_place(how.rule, errors, noise, log_losses)
     return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds)
 
 
 def next_place(how: AutomaticC, seen: dict[int, LeaveOneOut]) -> int | None:
     """Return the number of the value to estimate next; None if the estimates suffice."""
     places = sorted(seen)
-    errors, noise = _errors_of([seen[k] for k in places])
+    errors, noise = _collect_errors([seen[k] for k in places])
     trusted = np.isfinite(errors)
     coarse = np.unique(
         np.linspace(0, how.size - 1, min(COARSE, how.size)).round().astype(int)
     ).tolist()
 
-    # Coarse values, ascending but for the first one: it is tried below, if the second one is the best.
+    # Coarse values, ascending from the second one: the first is tried below if the second is best.
     ahead = [k for k in coarse[1:] if not places or k > places[-1]]
     if ahead and not _has_risen(errors, noise):
         return int(ahead[0])
     if not trusted.any():  # any value may be the one that can be trusted
         return next((k for k in range(how.size) if k not in seen), None)
 
-    # Values half-way between the best, or the one that the rule chooses, and a neighbour which is worse by more than
-    # noise. With two equal errors of different models, smaller ones may lie between them.
+    # Values half-way between the best (or the value that the rule chooses) and a neighbour which is
+    # worse by more than noise. Between equal errors of different models, smaller ones may lie.
     log_losses = np.array([seen[k].log_loss for k in places])
     for rule in dict.fromkeys((RULES[0], how.rule)):
-        at = _chosen(rule, errors, noise, log_losses)
+        at = _choose_place(rule, errors, noise, log_losses)
         if at == 0 and places[0] != 0:
             return max((k for k in coarse if k < places[0]), default=0)
         beside = [one for one in (at - 1, at + 1) if 0 <= one < len(places)]
@@ -314,25 +316,26 @@ def _has_risen(errors: np.ndarray, noise: np.ndarray) -> bool:
     return bool(errors[-1] > errors[best] + RISEN * noise[best])
 
 
-def _errors_of(estimates: list[LeaveOneOut]) -> tuple[np.ndarray, np.ndarray]:
+def _collect_errors(estimates: list[LeaveOneOut]) -> tuple[np.ndarray, np.ndarray]:
     """Return the errors of estimates, infinite if untrusted, and their standard errors."""
     errors = np.array([one.error if one.trusted else np.inf for one in estimates])
     return errors, np.array([one.standard_error for one in estimates])
 
 
-def _group_folds(model: Any, groups: Any, n: int) -> Folds:
-    """The folds that leave groups out: each alone, or in ten parts."""
+def _split_groups(model: Any, groups: Any, n: int) -> Folds:
+    """Return the folds that leave groups out: each alone, or in ten parts."""
     named = check_labels(groups, n)
     count = len(rows_of_groups(named))
     if option_of(model, "probability"):
         raise ValueError(
-            f"probability={model.probability!r} leaves rows out one by one, and groups are left out whole: leave "
+            f"probability={model.probability!r} leaves rows out one by one, and groups are left "
+            "out whole: leave "
             "groups out, or set probability=False"
         )
     return list(GroupKFold(min(count, GROUP_FOLDS)).split(np.zeros(n), groups=named))
 
 
-def _errors_of_folds(
+def _measure_folds(
     template: Any,
     how: AutomaticC,
     Cs: np.ndarray,
@@ -371,8 +374,8 @@ def _errors_of_folds(
     return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
 
 
-def _chosen(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.ndarray) -> int:
-    """The index of the chosen C."""
+def _choose_place(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.ndarray) -> int:
+    """Return the index of the chosen C."""
     best = int(np.argmin(errors))
     if rule == "one_standard_error":
         return int(np.argmax(errors <= errors[best] + noise[best]))

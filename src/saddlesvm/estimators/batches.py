@@ -17,7 +17,14 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.solvers.register import make_solver
 
 
-def learn_batch(template: Any, former: Fitted | None, X: Any, y: Any, classes: Any, sample_weight: ArrayLike | None) -> Fitted:
+def learn_batch(
+    template: Any,
+    former: Fitted | None,
+    X: Any,
+    y: Any,
+    classes: Any,
+    sample_weight: ArrayLike | None,
+) -> Fitted:
     """Learn a batch of rows by a pass of Pegasos, from the point at which an earlier call ended.
 
     Parameters

@@ -30,7 +30,7 @@ from saddlesvm.data.door import check_design
 from saddlesvm.data.label_checks import check_indicator, check_labels, check_weights
 from saddlesvm.estimators.base import apply_limits
 from saddlesvm.estimators.fitted import Fitted, score_rows
-from saddlesvm.estimators.leave_one_out import estimated
+from saddlesvm.estimators.leave_one_out import estimate_rows
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
@@ -51,7 +51,7 @@ class Column(NamedTuple):
     weights: np.ndarray
 
 
-def columns_of(
+def score_columns(
     problems: Sequence[SubProblem], scores: np.ndarray, weights: np.ndarray | None
 ) -> list[Column]:
     """Return each sub-problem's scores, given (n, problems), for its rows of positive weight."""
@@ -88,10 +88,10 @@ def class_probabilities(calibration: np.ndarray, scores: np.ndarray, pairs: bool
         True for the scores of pairs, positive for the later class.
     """
     positive = probabilities(calibration, scores)
-    return coupled(positive) if pairs and scores.shape[1] > 1 else of_classes(positive)
+    return couple_pairs(positive) if pairs and scores.shape[1] > 1 else scale_to_one(positive)
 
 
-def of_classes(positive: np.ndarray) -> np.ndarray:
+def scale_to_one(positive: np.ndarray) -> np.ndarray:
     """Return probabilities of all classes, with sums of 1, from the later class's, or each."""
     if positive.shape[1] == 1:
         return np.hstack([1.0 - positive, positive])
@@ -99,7 +99,7 @@ def of_classes(positive: np.ndarray) -> np.ndarray:
     return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
 
 
-def coupled(later: np.ndarray) -> np.ndarray:
+def couple_pairs(later: np.ndarray) -> np.ndarray:
     """Return the probabilities of the classes, shape (n, K), from the probabilities of pairs.
 
     With ``Q_ii = sum_s r_si^2`` and ``Q_ij = -r_ji r_ij`` ``p' Q p`` is least if ``Q
@@ -131,7 +131,7 @@ def coupled(later: np.ndarray) -> np.ndarray:
     return found
 
 
-def folds_of(codes: np.ndarray, weights: np.ndarray | None, seed: int) -> np.ndarray:
+def draw_folds(codes: np.ndarray, weights: np.ndarray | None, seed: int) -> np.ndarray:
     """The fold of each row, drawn at random, each class dealt out alike.
 
     -1 for the only row of a class, without which a model would not know the class, and for rows of
@@ -159,7 +159,7 @@ def held_out_scores(
     Parameters
     ----------
     folds : ndarray of shape (n,)
-        Of :func:`folds_of`.
+        Of :func:`draw_folds`.
     own : callable
         The scores of rows by the model of all rows, for rows in no fold.
     of_others : callable
@@ -213,7 +213,7 @@ def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -
     posed = fitted.pose(y, sample_weight, check_design(X).shape[0])
     margins = None
     if fitted.way == "ovr" and fitted.template._penalty().penalty.identity():
-        found = estimated(fitted, X, y, sample_weight)
+        found = estimate_rows(fitted, X, y, sample_weight)
         margins = found.margins if found.trusted else None
     if margins is None:
         margins = _scores_of_folds(fitted, X, y, sample_weight)
@@ -224,7 +224,7 @@ def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -
         classes = fitted.labels.classes
         codes = np.searchsorted(classes, check_labels(y, len(margins)))
         problems = one_vs_rest(codes, classes)
-    sigmoids = fit_sigmoids(columns_of(problems, margins, posed.weights))
+    sigmoids = fit_sigmoids(score_columns(problems, margins, posed.weights))
     return replace(fitted, calibration=sigmoids)
 
 
@@ -257,5 +257,5 @@ def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | 
             other = fit_rows(template, design[train], labels[train], own_weights)
         return score_rows(other, design[test])
 
-    folds = folds_of(codes, weights, 0)
+    folds = draw_folds(codes, weights, 0)
     return held_out_scores(folds, lambda rows: score_rows(fitted, design[rows]), of_others)

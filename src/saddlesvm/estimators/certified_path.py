@@ -51,6 +51,17 @@ from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import dense_weights, linear_scores
 
 GRID = 61  # values of C in a default grid: ten per factor of 10, over six such factors
+FORMAT = "saddlesvm path checkpoint 1"
+CSR_PARTS = ("data", "indices", "indptr")
+OPTIONS = (
+    "loss",
+    "fit_intercept",
+    "intercept",
+    "intercept_scaling",
+    "multi_class",
+    "class_weight",
+    "epsilon",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +122,9 @@ class CertifiedPath:
     @property
     def fit_certificates(self) -> list[Certificate]:
         """The certificate of each fit, in the C form."""
-        return [Certificate(float(knot.primal.sum()), float(knot.dual.sum())) for knot in self.knots]
+        return [
+            Certificate(float(knot.primal.sum()), float(knot.dual.sum())) for knot in self.knots
+        ]
 
     @cached_property
     def intervals(self) -> list[Interval]:
@@ -121,7 +134,9 @@ class CertifiedPath:
     @property
     def proven_gap(self) -> float:
         """The relative gap that holds for every C between the ends."""
-        return max((interval.gap for interval in self.intervals), default=self.knots[0].relative_gap)
+        return max(
+            (interval.gap for interval in self.intervals), default=self.knots[0].relative_gap
+        )
 
     @property
     def unproven(self) -> list[tuple[float, float]]:
@@ -132,11 +147,15 @@ class CertifiedPath:
         """The certificate of each sub-problem's model for C."""
         unit, form = (1.0 / (self.n * C), "lambda") if self.uses_lambda else (1.0, "C")
         bounds = zip(*self._bounds(C), strict=True)
-        return [Certificate(float(primal) * unit, float(dual) * unit, form) for primal, dual in bounds]
+        return [
+            Certificate(float(primal) * unit, float(dual) * unit, form) for primal, dual in bounds
+        ]
 
     def certificate(self, C: float) -> Certificate:
-        """The certificate of the model for C, all sub-problems as one. Its primal is an upper bound on the objective of
-        the model, and its dual a lower bound on the objective of every model.
+        """Return the certificate of the model for C, all sub-problems as one.
+
+        Its primal is an upper bound on the objective of the model, and its dual a lower bound on
+        the objective of every model.
 
         Raises
         ------
@@ -148,11 +167,11 @@ class CertifiedPath:
 
     def coef(self, C: float) -> np.ndarray:
         """Weights of the model for C, of the shape of the estimator's ``coef_``."""
-        return self._mixed("coef_", C)
+        return self._mix("coef_", C)
 
     def intercept(self, C: float) -> Any:
         """Intercept of the model for C, of the shape of the estimator's ``intercept_``."""
-        return self._mixed("intercept_", C)
+        return self._mix("intercept_", C)
 
     def model(self, C: float) -> Any:
         """A fitted estimator for C: the best mixture of its neighbours, with its certificate."""
@@ -178,7 +197,7 @@ class CertifiedPath:
         )
 
     def dual_coef(self, C: float) -> Any:
-        """Dual variables in the C form that prove the bound at C, of the shape of the estimator's ``dual_coef_``."""
+        """Return dual variables (C form) that prove the bound at C, shaped as ``dual_coef_``."""
         k, interval = self._place(C)
         if interval is None:
             return self.models[k].dual_coef_
@@ -250,7 +269,7 @@ class CertifiedPath:
         return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
 
     def is_constant(self, X: Any) -> np.ndarray:
-        """Whether the label of each row is proven to be the same for the exact optimum at every C between the ends.
+        """Return True for each row whose label is proven to be the same at every C of the path.
 
         Parameters
         ----------
@@ -298,7 +317,7 @@ class CertifiedPath:
         return found
 
     def band_edges(self) -> np.ndarray:
-        """The edges of the stretches of C of :meth:`decision_bands`: fits, and means of neighbours."""
+        """Return the edges of the stretches of :meth:`decision_bands`: fits and means between."""
         Cs = self.Cs
         return np.sort(np.concatenate([Cs, np.sqrt(Cs[1:] * Cs[:-1])]))
 
@@ -318,9 +337,13 @@ class CertifiedPath:
         for k, model in enumerate(self.models):
             fitted = fitted_value(model)
             near = go_closer(fitted, training_data(fitted))
-            ends = [math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])]
+            ends = [
+                math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])
+            ]
             parts = list(zip(near.problems, near.proof.parts, strict=True))
-            found += [[stretch_to(one, part, one.C * end / Cs[k]) for one, part in parts] for end in ends]
+            found += [
+                [stretch_to(one, part, one.C * end / Cs[k]) for one, part in parts] for end in ends
+            ]
         return found
 
     def grid(self, size: int = GRID) -> np.ndarray:
@@ -333,19 +356,25 @@ class CertifiedPath:
         low = self.knots[0].C
         high = self.knots[-1].C
         if not low <= C <= high:
-            raise ValueError(f"C must be between {low:g} and {high:g}, the ends of the path; got {C!r}")
+            raise ValueError(
+                f"C must be between {low:g} and {high:g}, the ends of the path; got {C!r}"
+            )
         k = bisect.bisect_right(self.Cs.tolist(), C) - 1
         return k, None if self.knots[k].C == C else self.intervals[k]
 
     def _bounds(self, C: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the primal and the dual bound of each sub-problem at C."""
         k, interval = self._place(C)
-        return (self.knots[k].primal, self.knots[k].dual) if interval is None else interval.bounds(C)
+        return (
+            (self.knots[k].primal, self.knots[k].dual) if interval is None else interval.bounds(C)
+        )
 
-    def _mixed(self, name: str, C: float) -> Any:
+    def _mix(self, name: str, C: float) -> Any:
+        """Return the mixture for C of an attribute of the knots' models."""
         return self._between([getattr(model, name) for model in self.models], C)
 
     def _between(self, values: Sequence[Any], C: float) -> Any:
-        """The mixture for C of the knots' values."""
+        """Return the mixture for C of the knots' values."""
         k, interval = self._place(C)
         if interval is None:
             return values[k]
@@ -359,6 +388,7 @@ def make_knot(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) 
     `pulled` is ``dual_coef_ @ X`` with the virtual feature, shape (k, d + 1), and `missed` how far
     it may be off, shape (k,).
     """
+    # What the penalty sees: the weights, and a regularised intercept as one more weight.
     template = fitted.template
     coef = dense_weights(fitted.coef)
     intercept = fitted.intercept
@@ -369,23 +399,37 @@ def make_knot(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) 
     if sees_intercept:
         seen = np.hstack([coef, intercept[:, None] / float(template.intercept_scaling)])
         seen_pulled = pulled
+
+    # Another penalty than half a square: bounds between fits use its square part, whose root
+    # multiplies both points.
     scaled = template._penalty()
     if not scaled.penalty.identity():
-        regularizer = Regularizer(scaled.penalty, Regularized() if sees_intercept else Absent())
-        all_seen = seen if sees_intercept else np.hstack([coef, np.zeros_like(coef[:, :1])])
+        regularizer = Regularizer(scaled.penalty, Absent())
+        all_seen = np.hstack([coef, np.zeros_like(coef[:, :1])])
+        if sees_intercept:
+            regularizer = Regularizer(scaled.penalty, Regularized())
+            all_seen = seen
         charged = scaled.share * np.array([regularizer.value(w) for w in all_seen])
         root = math.sqrt(scaled.share * modulus(scaled.penalty))
         led_to = np.stack([regularizer.weights(v) for v in pulled])
-        seen, seen_pulled, missed = root * seen, root * led_to[:, : seen.shape[1]], root * missed
+        seen = root * seen
+        seen_pulled = root * led_to[:, : seen.shape[1]]
+        missed = root * missed
     primal = np.array([one.primal for one in fitted.certificates])
     dual = np.array([one.dual for one in fitted.certificates])
     rounding = np.array([one.primal_rounding for one in fitted.certificates])
-    return Knot(C, coef, intercept, seen, np.ascontiguousarray(seen_pulled), primal, dual, rounding, missed, charged)
-
-
-FORMAT = "saddlesvm path checkpoint 1"
-CSR_PARTS = ("data", "indices", "indptr")
-OPTIONS = ("loss", "fit_intercept", "intercept", "intercept_scaling", "multi_class", "class_weight", "epsilon")
+    return Knot(
+        C,
+        coef,
+        intercept,
+        seen,
+        np.ascontiguousarray(seen_pulled),
+        primal,
+        dual,
+        rounding,
+        missed,
+        charged,
+    )
 
 
 def marks(template: Any, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
@@ -395,10 +439,17 @@ def marks(template: Any, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
     given = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     return {
         "shape": [X.n_rows, X.n_features],
-        "rows": zlib.crc32(sketch(X, np.arange(X.n_rows, dtype=np.int32 if X.n_rows < 2**31 else np.int64)).data),
-        "labels": [zlib.crc32(repr(known.tolist()).encode()), zlib.crc32(codes.astype(np.int64).data)],
+        "rows": zlib.crc32(
+            sketch(X, np.arange(X.n_rows, dtype=np.int32 if X.n_rows < 2**31 else np.int64)).data
+        ),
+        "labels": [
+            zlib.crc32(repr(known.tolist()).encode()),
+            zlib.crc32(codes.astype(np.int64).data),
+        ],
         "weights": zlib.crc32(given.data),
-        "options": {name: repr(getattr(template, name)) for name in OPTIONS if hasattr(template, name)},
+        "options": {
+            name: repr(getattr(template, name)) for name in OPTIONS if hasattr(template, name)
+        },
     }
 
 
@@ -447,7 +498,11 @@ class PathCheckpoint:
             arrays[f"{k}.coef"] = fit.coef
             arrays[f"{k}.intercept"] = fit.intercept
             duals = fit.duals
-            parts = {f"{k}.{part}": getattr(duals, part) for part in CSR_PARTS} if sparse.issparse(duals) else {}
+            parts = (
+                {f"{k}.{part}": getattr(duals, part) for part in CSR_PARTS}
+                if sparse.issparse(duals)
+                else {}
+            )
             arrays |= parts or {f"{k}.duals": duals}
         phases = [fit.phases for fit in self.fits.values()]
         header = {"format": FORMAT, "mark": self.mark, "C": list(self.fits), "phases": phases}
@@ -459,7 +514,7 @@ class PathCheckpoint:
             return self._fits(stored, header)
 
     def _fits(self, stored: Archive, header: dict[str, Any]) -> dict[float, FormerFit]:
-        """The fits in the file, after their shapes and values are checked."""
+        """Return the fits in the file, after their shapes and values are checked."""
         n, d = self.mark["shape"]
         found: dict[float, FormerFit] = {}
         for k, (C, phases) in enumerate(zip(header["C"], header["phases"], strict=True)):
@@ -475,8 +530,12 @@ class PathCheckpoint:
                 values = data
             shapes = (coef.shape, intercept.shape, duals.shape)
             if shapes != ((len(coef), d), (len(coef),), (len(coef), n)) or len(phases) != len(coef):
-                raise ValueError(f"a fit of shape {coef.shape} does not belong to {n:,} x {d:,} rows")
+                raise ValueError(
+                    f"a fit of shape {coef.shape} does not belong to {n:,} x {d:,} rows"
+                )
             if not all(np.isfinite(one).all() for one in (coef, intercept, values)):
                 raise ValueError("it holds numbers that are not finite")
-            found[float(C)] = FormerFit(duals, coef, intercept, float(C), False, [dict(one) for one in phases])
+            found[float(C)] = FormerFit(
+                duals, coef, intercept, float(C), False, [dict(one) for one in phases]
+            )
         return found

@@ -136,7 +136,10 @@ def certify(
     fitted = bool(offsets.any()) if penalized_intercept is None else True
     options: dict[str, Any] = {"loss": made, "C": 1.0 if C is None else C, "lam": lam}
     options |= {"penalty": penalty, "l1_ratio": l1_ratio, "fit_intercept": fitted}
-    options |= {"intercept": "regularized" if penalized_intercept else "free", "intercept_scaling": intercept_scaling}
+    options |= {
+        "intercept": "regularized" if penalized_intercept else "free",
+        "intercept_scaling": intercept_scaling,
+    }
     model: Any = LinearSVR(**options)
     if is_classification(made):
         model = LinearSVC(**options, multi_class=multi_class, class_weight=class_weight)
@@ -146,7 +149,9 @@ def certify(
     if dual is not None:
         dual = np.asarray(dense_weights(dual), dtype=np.float64)
         if dual.shape != (len(W), n):
-            raise ValueError(f"dual has shape {dual.shape}; these weights and rows need {(len(W), n)}")
+            raise ValueError(
+                f"dual has shape {dual.shape}; these weights and rows need {(len(W), n)}"
+            )
         if not np.isfinite(dual).all():
             raise ValueError("dual must hold finite numbers")
     return Certificate.total(_certificates(model, posed, design, (W, offsets), None, dual, refine))
@@ -180,7 +185,8 @@ def certify_model(
     """
     check("refine", refine, COUNT)
     design = Design(X) if isinstance(X, Passes) else check_design(X)
-    own, n = C is None and lam is None, design.shape[0]
+    own = C is None and lam is None
+    n = design.shape[0]
     fitted = fitted_value(model)
     posed = fitted.pose(y, sample_weight, n)
     duals = duals_for(fitted, n) if own else None
@@ -217,7 +223,9 @@ def describe_finding(model: Any, difference: str, certificate: Certificate) -> d
     certificate : Certificate
         Of the model over the data.
     """
-    above = f"the objective is at most {100.0 * max(certificate.excess, 0.0):.3g} % above the optimum"
+    above = (
+        f"the objective is at most {100.0 * max(certificate.excess, 0.0):.3g} % above the optimum"
+    )
     if difference:
         other = f"{above} of these data: this says nothing about the fit: give the rows of the fit"
         return {"data": difference, "result": other}
@@ -238,13 +246,24 @@ def _certificates(
     W = np.atleast_2d(weights[0])
     offsets = np.atleast_1d(weights[1])
     needed = sum(sub.n_vectors for sub in posed.problems)
-    allowed = {needed, 1} if needed == 2 == posed.problems[0].n_vectors else {needed}  # a joint machine of two classes
+    allowed = (
+        {needed, 1} if needed == 2 == posed.problems[0].n_vectors else {needed}
+    )  # a joint machine of two classes
     if len(W) not in allowed or W.shape[1] != design.shape[1]:
-        raise ValueError(f"coef has shape {W.shape}; these classes and features need {(needed, design.shape[1])}")
-    if offsets.shape not in ((1,), W.shape[:1]) or not (np.isfinite(W).all() and np.isfinite(offsets).all()):
-        raise ValueError("coef and intercept must be finite numbers, with an intercept for each vector of weights")
+        raise ValueError(
+            f"coef has shape {W.shape}; these classes and features need {(needed, design.shape[1])}"
+        )
+    if offsets.shape not in ((1,), W.shape[:1]) or not (
+        np.isfinite(W).all() and np.isfinite(offsets).all()
+    ):
+        raise ValueError(
+            "coef and intercept must be finite numbers, with an intercept for each vector of "
+            "weights"
+        )
     problems = pair_problems(template, design, posed, (W, offsets), strength)
-    return [_judged(problem, _point(sub, problem, w, duals), refine) for sub, problem, w in problems]
+    return [
+        _judged(problem, _point(sub, problem, w, duals), refine) for sub, problem, w in problems
+    ]
 
 
 def _point(sub: SubProblem, problem: Problem, w: np.ndarray, duals: Any) -> Point:
@@ -267,5 +286,11 @@ def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
     state = solver.init(problem, 0, Point(point.w, own.alpha))
     state = solver.step(problem, state, Budget(refine * problem.members.size))
     reached = solver.solution(problem, state)
-    better = evaluate(problem, reached if reached.alpha is None else Point(alpha=reached.alpha)).certificate
-    return own.certificate.bounded_by(better) if better.dual > own.certificate.dual else own.certificate
+    better = evaluate(
+        problem, reached if reached.alpha is None else Point(alpha=reached.alpha)
+    ).certificate
+    return (
+        own.certificate.bounded_by(better)
+        if better.dual > own.certificate.dual
+        else own.certificate
+    )

@@ -71,7 +71,7 @@ class Table:
 
     @classmethod
     def empty(cls, Cs: int, folds: int) -> Table:
-        """Nothing found yet."""
+        """Make a table without results."""
         nothing = np.full((Cs, folds), np.nan)
         return cls(
             nothing, nothing.copy(), np.zeros((Cs, folds), dtype=bool), np.zeros(Cs, dtype=bool)
@@ -90,11 +90,11 @@ class Fold:
 
     @classmethod
     def made(cls, whole: PartFits, train: Any, test: Any) -> Fold:
-        """The fold of these row numbers (or masks); a row that is drawn twice has twice the weight."""
+        """Return the fold of these row numbers or masks; a row drawn twice has twice the weight."""
         return cls(whole.part(*rows_of_fold(whole, train)), np.arange(whole.y.size)[test])
 
     def right(self, fitted: Fitted) -> np.ndarray:
-        """The held-out rows that a model labels correctly."""
+        """Return True for each held-out row that a model labels correctly."""
         scores = linear_scores(self.X, fitted.coef, fitted.intercept)
         return np.asarray(decide(scores, fitted.labels, fitted.way) == self.y)
 
@@ -151,7 +151,7 @@ class FoldSearch:
         return self.table
 
     def _side_by_side(self, schedule: Schedule) -> None:
-        """All folds with a C, then all with the next; a fold waits for its own fit with the C before."""
+        """Fit all folds at a C, then at the next; a fold waits for its own fit at the C before."""
         judged: list[Future[None]] = []
         for k in range(self.Cs.size):
             for number in range(len(self.folds)):
@@ -160,7 +160,7 @@ class FoldSearch:
         results_of(judged)
 
     def _fold_by_fold(self) -> None:
-        """All values of C in each fold in turn, without values that cannot win any more."""
+        """Fit all values of C in each fold in turn, without values that cannot win any more."""
         for number in range(len(self.folds)):
             for k in np.flatnonzero(~self.table.given_up).tolist():
                 self._judge(k, number)
@@ -173,6 +173,7 @@ class FoldSearch:
         equally often if they are equally good. The level is divided by the number of values
         (Bonferroni).
         """
+        # Values that are still in the race, with what each of their models got right.
         assert self.drop is not None
         left = [k for k in np.flatnonzero(~self.table.given_up) if all(self.table.done[k, :folds])]
         if self.stop.is_set() or len(left) < 2:
@@ -181,6 +182,7 @@ class FoldSearch:
             k: np.concatenate([part for part in self.right[k][:folds] if part is not None])
             for k in left
         }
+        # Rows that only the best gets right are losses of the other, and the other way round.
         best = max(left, key=lambda k: int(right[k].sum()))
         for k in left:
             lost = (right[best] & ~right[k]).sum()
@@ -271,7 +273,7 @@ class FoldSearchOnFiles:
         return self.table
 
     def _scores(self, fits: list[Fitted]) -> list[float]:
-        """The share of right labels of each fold's model among its held-out rows, by a single reading."""
+        """Return the share of right labels among each fold's held-out rows, by one reading."""
         right = np.zeros(len(fits))
         y = self.whole.y
         for first, last in self._ranges():
@@ -287,7 +289,7 @@ class FoldSearchOnFiles:
         ]
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
-        """The first row of each stretch of some megabytes, and the row after its last."""
+        """Yield the first row of each stretch of some megabytes, and the row after its last."""
         n = self.whole.y.size
         size = max(1, int(n * CHUNK_BYTES / max(as_rows(self.whole.X).nbytes, 1)))
         for first in range(0, n, size):
@@ -295,7 +297,7 @@ class FoldSearchOnFiles:
 
 
 def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The values of C that every fold reached, with scores and gaps, shape (k, n_folds); warns if some are missing.
+    """Return the values of C that every fold reached, with scores and gaps; warn if some miss.
 
     Raises
     ------
@@ -309,15 +311,20 @@ def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray
             "the search was interrupted before every fold had reached the smallest C"
         )
     if k < Cs.size:
-        came = f"interrupted: C is chosen among the {k} smallest of {Cs.size}, those that every fold completed"
-        warnings.warn(came, stacklevel=3)
+        warnings.warn(
+            f"interrupted: C is chosen among the {k} smallest of {Cs.size} values, which every "
+            "fold completed",
+            stacklevel=3,
+        )
     return Cs[:k], table.scores[:k], table.gaps[:k]
 
 
 def standard_errors(scores: np.ndarray) -> np.ndarray:
-    """Standard errors of the mean of each row's scores, shape (k,); NaN for a single column."""
+    """Return standard errors of the mean of each row, shape (k,); NaN for a single column."""
     k, n_folds = scores.shape
-    return scores.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.full(k, np.nan)
+    if n_folds == 1:
+        return np.full(k, np.nan)
+    return scores.std(axis=1, ddof=1) / np.sqrt(n_folds)
 
 
 def _has(name: str) -> Any:
@@ -404,7 +411,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     score = score_anywhere(ClassifierMixin.score)
 
     def _template(self) -> LinearSVC:
-        """The estimator whose options are used."""
+        """Return the estimator whose options are used."""
         return LinearSVC() if self.estimator is None else self.estimator
 
     def fit(
@@ -437,7 +444,8 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             check("drop", self.drop, SHARE)
             if self.scoring not in (None, "accuracy"):
                 raise ValueError(
-                    f"drop compares values of C by accuracy: leave scoring out; got {self.scoring!r}"
+                    "drop compares values of C by accuracy: leave scoring out; got "
+                    f"{self.scoring!r}"
                 )
         Cs = check_Cs(self.Cs)
         template = clone(self._template())
@@ -451,7 +459,8 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         splits = list(check_cv(self.cv, y, classifier=True).split(design, y, groups))
         if self.rule == "one_standard_error" and len(splits) < 2:
             raise ValueError(
-                "rule='one_standard_error' needs at least two splits, to estimate the error; cv makes one"
+                "rule='one_standard_error' needs at least two splits, to estimate the error; cv "
+                "makes one"
             )
         whole = PartFits(template, design, y, weights)
         if whole.ready is None:
@@ -495,11 +504,13 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Choose C and fit it to all rows, which are on a cluster."""
         if self.scoring not in (None, "accuracy"):
             raise ValueError(
-                f"on a cluster folds are scored by accuracy: leave scoring out; got {self.scoring!r}"
+                "on a cluster folds are scored by accuracy: leave scoring out; got "
+                f"{self.scoring!r}"
             )
         if self.drop is not None:
             raise ValueError(
-                "drop is for one machine: on a cluster all folds of a C share the rounds; leave it out"
+                "drop is for one machine: on a cluster all folds of a C share the rounds; leave "
+                "it out"
             )
         template.verbose = self.verbose or template.verbose
         found = search_on_cluster(template, self.cv, X, y, sample_weight, Cs)
@@ -511,7 +522,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _choose_by_scores(self) -> int:
-        """The index of the chosen C, which is kept with the mean scores."""
+        """Return the index of the chosen C, and keep C and the mean scores."""
         self.mean_scores_ = self.scores_.mean(axis=1)
         self.standard_errors_ = standard_errors(self.scores_)
         place = self._choose()
@@ -519,19 +530,20 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return place
 
     def _refuse_for_files(self) -> None:
-        """Raise ValueError for what goes with rows in memory only; these are read block by block."""
+        """Raise ValueError for options that need rows in memory; these are read block by block."""
         if self.drop is not None:
             raise ValueError(
                 "drop needs rows in memory, and these are read block by block: leave drop out"
             )
         if self.scoring not in (None, "accuracy"):
             raise ValueError(
-                "rows that are read block by block are scored by accuracy only: leave scoring out; got "
+                "rows that are read block by block are scored by accuracy only: leave scoring "
+                "out; got "
                 f"{self.scoring!r}"
             )
 
     def _choose(self) -> int:
-        """The index of the chosen C; a C without a score in some fold (NaN) is never chosen."""
+        """Return the index of the chosen C; never of a C without a score in some fold (NaN)."""
         if np.isnan(self.mean_scores_).all():
             raise ValueError(
                 f"scoring={self.scoring!r} gave NaN in some fold for every C: no C can be chosen"

@@ -1,4 +1,4 @@
-"""Leave-one-out: a linear model's error on its own rows, estimated and proven, without training again."""
+"""Leave-one-out of linear models: estimates and proven bounds, without training again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ from saddlesvm.rows.scores import dense_weights
 from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates, row_estimates
 
 PURPOSE = "a leave-one-out estimate"
-QUICK_VALUES = 3e5  # values of all the problems that are solved for the bounds of a choice of C: about the time of a fit
+# Values of the data of all problems that are solved for the bounds at a chosen C: about the time
+# of a fit.
+QUICK_VALUES = 3e5
+# Share of the freedom of the rows that bend the objective; estimates above it are not trusted.
+MOST_TAKEN = 0.8
+LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted
+LARGEST_GAP = 0.05  # largest relative gap of a model with estimates
 
 
 class OwnRows:
@@ -72,12 +78,15 @@ class OwnRows:
         duals = fitted.duals
         if duals is None:
             raise ValueError(
-                f"{PURPOSE} needs dual_coef_, which the model does not have: it was fitted block by block, or the dual"
-                " variables of all its classes take too much memory: fit it to rows in memory, or to fewer classes"
+                f"{PURPOSE} needs dual_coef_, which the model does not have: it was fitted block "
+                "by block, or the dual"
+                " variables of all its classes take too much memory: fit it to rows in memory, or "
+                "to fewer classes"
             )
         if duals.shape[1] != n:
             raise ValueError(
-                f"the model has dual variables for {duals.shape[1]:,} rows; X has {n:,} rows: give the rows that it was"
+                f"the model has dual variables for {duals.shape[1]:,} rows; X has {n:,} rows: "
+                "give the rows that it was"
                 " fitted to"
             )
         self.posed = fitted.pose(y, sample_weight, n)
@@ -110,14 +119,9 @@ class OwnRows:
         return [vicinity_of(*self.problem(k)) for k in range(self.count)]
 
 
-MOST_TAKEN = 0.8  # share of the freedom of the rows that bend the objective; estimates above it are not trusted
-LARGEST_SPREAD = 0.5  # relative spread of sampled leverages; estimates above it are not trusted
-LARGEST_GAP = 0.05  # largest relative gap of a model with estimates
-
-
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Estimates of the score that a model trained without a row would give to this row, for every row.
+    """For every row, estimates of the score that a model trained without the row gives to it.
 
     Attributes
     ----------
@@ -228,15 +232,15 @@ def leave_one_out(
     return Estimation(OwnRows(fitted_value(model), X, y, sample_weight)).run(groups)
 
 
-def estimated(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> LeaveOneOut:
-    """:func:`leave_one_out` for its estimates: bounds are left out, and are infinite."""
+def estimate_rows(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> LeaveOneOut:
+    """Return :func:`leave_one_out` without bounds, which are infinite."""
     return Estimation(OwnRows(fitted, X, y, sample_weight)).run(proofs=False)
 
 
 def bounds_of_error(
     fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None
 ) -> tuple[float, float]:
-    """Return proven bounds of the leave-one-out error; only few rows, or rows of few data, are solved for."""
+    """Return proven bounds of the leave-one-out error, in about the time of a fit."""
     found = Estimation(OwnRows(fitted, X, y, sample_weight)).run(values=QUICK_VALUES)
     return found.error_low, found.error_high
 
@@ -260,7 +264,7 @@ class Estimation:
     def run(
         self, groups: Any = None, proofs: bool = True, values: float = REFINED_VALUES
     ) -> LeaveOneOut:
-        """Estimate every row's score; with proofs, solve for open labels as far as `values` allow."""
+        """Estimate every row's score; with proofs, solve for open labels within `values`."""
         if groups is None:
             found = self._each_row(proofs, values / len(self.posed.problems))
         else:
@@ -279,13 +283,25 @@ class Estimation:
             margins = margins[:, 0]
             low = low[:, 0]
             high = high[:, 0]
+        error_low, error_high = verdicts.error(self._weights())
         return LeaveOneOut(
-            margins, low, high, error, *verdicts.error(self._weights()), log_loss, standard_error, inside, taken,
-            verdicts.proven, not reasons, reasons,
-        )  # fmt: skip
+            margins,
+            low,
+            high,
+            error,
+            error_low,
+            error_high,
+            log_loss,
+            standard_error,
+            inside,
+            taken,
+            verdicts.proven,
+            not reasons,
+            reasons,
+        )
 
     def _each_row(self, proofs: bool, values: float) -> list[RowEstimates]:
-        """The estimates of every sub-problem; rows whose label the first bounds leave open are solved for."""
+        """Return each sub-problem's estimates; solve for rows whose labels are still open."""
         found = [self._of(k, proofs) for k in range(len(self.posed.problems))]
         low, high = (
             np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high")
@@ -300,7 +316,7 @@ class Estimation:
         return [self._with_free_intercept(k, rows) for k, rows in enumerate(refined)]
 
     def _with_free_intercept(self, k: int, rows: RowEstimates) -> RowEstimates:
-        """The same with bounds of a dual point for rows that other bounds leave infinite."""
+        """Bound rows whose bounds are infinite by a dual point; return all rows."""
         infinite = np.flatnonzero(~np.isfinite(rows.high - rows.low))
         if not infinite.size:
             return rows
@@ -322,22 +338,23 @@ class Estimation:
         return leave_out_rows(problem, w, beta, self.own.vicinities[k])
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
-        """The estimates of every sub-problem without each group."""
+        """Return the estimates of every sub-problem without each group."""
         members = rows_of_groups(groups)
         found = []
         for k in range(len(self.posed.problems)):
             near = self.own.vicinities[k]
             if near is None:
                 raise ValueError(
-                    "leaving groups out needs a loss with curvature (logistic, squared_hinge, ...) and at most "
-                    f"{FACTORED:,} features; this model has loss={loss_name(self.posed.loss)!r} and "
-                    f"{self.own.design.shape[1]:,} features: use cross-validation with LeaveOneGroupOut"
+                    "leaving groups out needs a loss with curvature (logistic, squared_hinge, "
+                    f"...) and at most {FACTORED:,} features; this model has "
+                    f"loss={loss_name(self.posed.loss)!r} and {self.own.design.shape[1]:,} "
+                    "features: use cross-validation with LeaveOneGroupOut"
                 )
             found.append(leave_out_groups(near, members))
         return found
 
     def _verdicts(self, low: np.ndarray, high: np.ndarray) -> Verdicts:
-        """The labels that bounds on the margins, shape (n, k), prove."""
+        """Return the labels that bounds on the margins, shape (n, k), prove."""
         if self.own.several:
             signs = np.column_stack([sub.y for sub in self.posed.problems])
             return label_verdicts(low, high, signs)
@@ -347,27 +364,30 @@ class Estimation:
         return label_verdicts(low, high, self.own.codes)
 
     def _weights(self) -> np.ndarray:
-        """The weight of each row in the error, shape (n,)."""
-        weights = (
-            np.ones(self.own.design.shape[0]) if self.posed.weights is None else self.posed.weights
-        )
+        """Return the weight of each row in the error, shape (n,)."""
+        weights = self.posed.weights
+        if weights is None:
+            weights = np.ones(self.own.design.shape[0])
+        # Class against the rest: the factor of a class is in its own sub-problem.
         if self.own.codes is not None and len(self.posed.problems) > 1:
-            weights = (
-                weights * np.array([sub.factor for sub in self.posed.problems])[self.own.codes]
-            )
+            factors = np.array([sub.factor for sub in self.posed.problems])
+            weights = weights * factors[self.own.codes]
         return np.asarray(weights)
 
     def _errors(self, margins: np.ndarray) -> tuple[float, float, float]:
-        """The error, its standard error, and the log-loss."""
+        """Return the error, its standard error, and the log loss."""
         weights = self._weights()
         share = weights / weights.sum()
+        # Several labels a row: the share of wrong ones.
         if self.own.several:
             signs = np.column_stack([sub.y for sub in self.posed.problems])
             wrong = ((margins > 0.0) != (signs > 0.0)).mean(axis=1)
             log_loss = float(share @ np.logaddexp(0.0, -signs * margins).mean(axis=1))
+        # A regression.
         elif self.own.codes is None:
             wrong = (margins[:, 0] - self.own.y) ** 2
             log_loss = np.nan
+        # Classes: the log loss is of logistic probabilities, scaled to sums of 1.
         else:
             found = decide(margins, self.fitted.labels, self.fitted.way)
             wrong = (found != self.own.y).astype(np.float64)
@@ -383,11 +403,12 @@ class Estimation:
         return error, float(np.sqrt(share @ (wrong - error) ** 2 / len(wrong))), log_loss
 
     def _reasons(self, taken: float, spread: float) -> list[str]:
-        """Why the estimates are not to be trusted."""
+        """Return why the estimates are not to be trusted."""
         reasons = []
         if taken > MOST_TAKEN:
             reasons.append(
-                f"the model uses {100 * taken:.0f} % of the degrees of freedom of the rows that bend the objective"
+                f"the model uses {100 * taken:.0f} % of the degrees of freedom of the rows that "
+                "bend the objective"
             )
         if spread > LARGEST_SPREAD:
             reasons.append(

@@ -25,8 +25,8 @@ from saddlesvm.estimators.base import Labels, Training, restore_on_error
 from saddlesvm.estimators.batches import learn_batch
 from saddlesvm.estimators.calibration import (
     class_probabilities,
-    of_classes,
     probabilities,
+    scale_to_one,
 )
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
 from saddlesvm.estimators.fitted import check_rows, decide, fitted_value, indicate
@@ -458,7 +458,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if options.multi_class == "multinomial":
             return softmax(splits.each_class(scores.T).T)
         positive = options._made_loss().probability(scores)
-        return positive if several_labels else of_classes(positive)
+        return positive if several_labels else scale_to_one(positive)
 
     @available_if(_gives_probabilities)
     @apply_to_any_rows

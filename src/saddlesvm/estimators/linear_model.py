@@ -33,7 +33,7 @@ from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, fetch_weights, fitted_value, former_fit
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
 from saddlesvm.estimators.path import RegularizationPath
-from saddlesvm.estimators.path_search import path_of
+from saddlesvm.estimators.path_search import choose_path
 from saddlesvm.estimators.proofs import write_proof
 from saddlesvm.estimators.register import GRID
 from saddlesvm.estimators.scikit_learn import installed, set_callbacks
@@ -64,9 +64,7 @@ PENALTIES: dict[str, Penalty] = {"l1": L1(), "l2": L2()}
 
 # The values that the parameters of every linear estimator allow, beside the common ones.
 OF_LINEAR = {
-    "penalty": either(
-        names(*PENALTY_NAMES), Allowed("a penalty object", is_penalty)
-    ),
+    "penalty": either(names(*PENALTY_NAMES), Allowed("a penalty object", is_penalty)),
     "l1_ratio": allowed.L1_RATIO,
     "C": either(allowed.STRENGTH, AUTOMATIC, allowed.NOTHING),
     "lam": allowed.LAMBDA,
@@ -453,30 +451,59 @@ class LinearModel(Estimator):
     @overload
     @classmethod
     def path(
-        cls, X: Any, y: Any = None, *, C: Ends, lam: None = None, gap: float | None = None, sample_weight: ArrayLike | None = None,
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        C: Ends,
+        lam: None = None,
+        gap: float | None = None,
+        sample_weight: ArrayLike | None = None,
         **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
+    ) -> CertifiedPath: ...
 
     @overload
     @classmethod
     def path(
-        cls, X: Any, y: Any = None, *, lam: Ends, C: None = None, gap: float | None = None, sample_weight: ArrayLike | None = None,
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        lam: Ends,
+        C: None = None,
+        gap: float | None = None,
+        sample_weight: ArrayLike | None = None,
         **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
+    ) -> CertifiedPath: ...
 
     @overload
     @classmethod
     def path(
-        cls, X: Any, y: Any = None, *, gap: float, C: None = None, lam: None = None, sample_weight: ArrayLike | None = None,
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        gap: float,
+        C: None = None,
+        lam: None = None,
+        sample_weight: ArrayLike | None = None,
         **options: Any,
-    ) -> CertifiedPath: ...  # fmt: skip
+    ) -> CertifiedPath: ...
 
     @overload
     @classmethod
     def path(
-        cls, X: Any, y: Any = None, *, Cs: Grid = 13, C: None = None, lam: None = None, gap: None = None,
-        sample_weight: ArrayLike | None = None, **options: Any,
-    ) -> RegularizationPath: ...  # fmt: skip
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        Cs: Grid = 13,
+        C: None = None,
+        lam: None = None,
+        gap: None = None,
+        sample_weight: ArrayLike | None = None,
+        **options: Any,
+    ) -> RegularizationPath: ...
 
     @classmethod
     def path(
@@ -527,7 +554,7 @@ class LinearModel(Estimator):
             Invalid data or options, ends both in C and in lambda, or a grid together with options
             of a certified path.
         """
-        return path_of(cls(**options), X, y, Cs, C, lam, gap, sample_weight)
+        return choose_path(cls(**options), X, y, Cs, C, lam, gap, sample_weight)
 
     def _check_options(self) -> Loss:
         """Check every option that does not depend on the data, and return the loss."""

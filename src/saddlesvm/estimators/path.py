@@ -49,6 +49,16 @@ from saddlesvm.runtime.clock import begin_fit, clock, end_of_fit
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
 
+# Fits under way at the same time, at most: a fit rarely hands its point over before a third.
+AT_ONCE = 3
+# Least passes over the rows that a fit takes for each power of ten of the gap asked for.
+PASSES = 1.0
+# Powers of the gap asked for at which a fit hands its point over: smooth losses, others; guessed.
+HANDED_AT = 0.5
+KINKED_AT = 0.8
+SAME = 1e-12  # relative distance between values of C that are taken for one
+DECADES = 3.0  # powers of ten from the C where the first weight appears to the largest of a grid
+
 
 def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
     """The largest C at which all weights are zero: the beginning of a path of sparse models.
@@ -109,7 +119,8 @@ def check_sparse(model: Estimator) -> None:
     if not takes_features(model):
         with_ratio = "" if model.penalty == "l2" else f" with l1_ratio={model.l1_ratio!r}"
         raise ValueError(
-            "C_max needs penalty='l1', or 'elasticnet' with l1_ratio above 0, which set weights to zero; got "
+            "C_max needs penalty='l1', or 'elasticnet' with l1_ratio above 0, which set weights "
+            "to zero; got "
             f"{model.penalty!r}{with_ratio}"
         )
     way = option_of(model, "multi_class")
@@ -118,7 +129,7 @@ def check_sparse(model: Estimator) -> None:
 
 
 def takes_features(model: Estimator) -> bool:
-    """True if the penalty of an estimator holds an l1 norm: features come in as C grows."""
+    """Return True if the penalty has an l1 norm: features come in as C grows."""
     return not model._penalty().penalty.identity()
 
 
@@ -130,7 +141,7 @@ def l1_min_c(
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
 ) -> float:
-    """The largest C at which all weights of a classifier with ``penalty="l1"``, and its penalised intercept, are zero.
+    """Return the largest C at which the l1 norm makes all weights and the intercept zero.
 
     As ``sklearn.svm.l1_min_c``. :func:`C_max` does the same for every estimator with its own
     options: row and class weights, other losses, and intercepts that are free.
@@ -181,18 +192,11 @@ def l1_min_c(
     return float(svm.l1_min_c(design.plain, codes, loss=called, **options))
 
 
-AT_ONCE = 3  # fits that are under way at the same time, at most: a fit rarely hands its point over before a third
-PASSES = 1.0  # passes over the rows that a fit takes for each power of ten of the gap asked for, at least
-
-# power of the gap asked for at which a fit hands its point over: smooth losses, others
-HANDED_AT = 0.5
-KINKED_AT = 0.8
-
 Timed = tuple[Any, float]  # a fitted model, and the seconds of its fit
 
 
 class HandOver:
-    """The point of a fit for the fit of the next C, once it is good enough; at the end of the fit at the latest.
+    """The point of a fit for the fit at the next C, once it is good enough, or at its end.
 
     Parameters
     ----------
@@ -268,7 +272,7 @@ class GridInThreads:
         self.seeds = [given if known else draw_seed(given) for _ in Cs]
 
     def run(self) -> list[Timed]:
-        """The fitted models in the order of the grid, up to the first that was not made."""
+        """Return the fitted models in the order of the grid, up to the first that is missing."""
         with blas_for(0.0), Schedule(min(self.jobs, AT_ONCE, self.Cs.size), self.stop) as schedule:
             made = results_of([schedule.add(self._fit, place) for place in range(self.Cs.size)])
         return list(takewhile(lambda one: one is not None, made))  # type: ignore[arg-type]
@@ -293,6 +297,7 @@ class GridInThreads:
             self.points[place].end(fitted)
 
     def _fit_from(self, place: int, start: FormerFit | None) -> Fitted:
+        """Fit at the C of this place, from a point."""
         own = {"random_state": self.seeds[place], "n_jobs": max(1, self.jobs // AT_ONCE)}
         template = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
         X, y, weights = self.data
@@ -302,7 +307,7 @@ class GridInThreads:
 
 
 def threads_over(model: Estimator, X: Any, y: Any, Cs: np.ndarray) -> int:
-    """Threads that the fits of a grid are worth, side by side; 1 if they help no more than within a fit.
+    """Return the number of threads for fits of a grid side by side; 1 if threads do not pay there.
 
     Fits of several sub-problems have threads of their own, and rows that are read block by block
     have a single reader. A fit that somebody watches, by callbacks or a bar, follows the one
@@ -314,17 +319,15 @@ def threads_over(model: Estimator, X: Any, y: Any, Cs: np.ndarray) -> int:
     design, y, _ = checked_data(X, y)
     if np.ndim(y) != 1:
         return 1
-    if is_classifier(model) and (np.unique(y).size > 2 or option_of(model, "multi_class") in splits.JOINT):
+    if is_classifier(model) and (
+        np.unique(y).size > 2 or option_of(model, "multi_class") in splits.JOINT
+    ):
         return 1
     if goes_by_blocks(model, design):
         return 1
     rows = design.rows
     passes = -PASSES * math.log10(model.tol)
     return int(jobs) if worth_threads(passes * rows.reading_time(rows.n_values)) else 1
-
-
-SAME = 1e-12  # relative distance between values of C that are taken for one
-DECADES = 3.0  # powers of ten from the C where the first weight appears to the largest of a grid
 
 
 @dataclass(frozen=True)
@@ -414,7 +417,7 @@ class RegularizationPath:
         return self.Cs
 
     def score(self, X: Any, y: Any, Cs: Any = None) -> np.ndarray:
-        """The score of the model for each C, or for some, shape (k,): accuracy, or :math:`R^2` for regression."""
+        """Return the score at each C, or at some, shape (k,): accuracy, or :math:`R^2`."""
         return np.array([self.model(C).score(X, y) for C in (self.Cs if Cs is None else Cs)])
 
     def best(self, X: Any, y: Any) -> float:
@@ -494,7 +497,8 @@ def check_model(model: Estimator) -> None:
         )
     if model.checkpoint is not None:
         raise ValueError(
-            "a checkpoint holds one fit, and a path has many: leave it out, or take a certified path (C=, gap=), which "
+            "a checkpoint holds one fit, and a path has many: leave it out, or take a certified "
+            "path (C=, gap=), which "
             f"has one; got {model.checkpoint!r}"
         )
 

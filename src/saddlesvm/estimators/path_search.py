@@ -51,9 +51,15 @@ Made = tuple[Knot, Fitted]
 
 
 class Wanted(NamedTuple):
-    """A fit to make: its C, the neighbours that it begins between, or at the lower one alone, or at none; its threads.
+    """A fit to make.
 
-    The first fits between both ends, which have few beside them, divide the threads among them.
+    Attributes
+    ----------
+    C : float
+    low, high : Made or None
+        It begins between these neighbours, at the lower one if there is no other, or at zero.
+    threads : int
+        Few fits side by side divide the threads among them.
     """
 
     C: float
@@ -126,14 +132,16 @@ class PathSearch:
         """Fit both ends, and between them until every stretch is proven."""
         with catch_interrupts() as stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the path warns once, at the end
-            fitted = self._divided(self._ends(ends, stop), stop, uses_lambda)
+            fitted = self._divide(self._fit_ends(ends, stop), stop, uses_lambda)
         path = self._path(fitted, uses_lambda)
         if self.file is not None:
             self.file.end()
         if path.outcome is not Outcome.CERTIFIED:
             warnings.warn(
-                f"the path ended early ({path.outcome}): a relative gap of {path.proven_gap:.2g} is proven for every "
-                f"C, {self.gap:.2g} was asked for; path.unproven has the stretches. {path.outcome.advice}",
+                f"the path ended early ({path.outcome}): a relative gap of {path.proven_gap:.2g} "
+                "is proven for every "
+                f"C, {self.gap:.2g} was asked for; path.unproven has the stretches. "
+                f"{path.outcome.advice}",
                 NotCertifiedWarning,
                 stacklevel=5,
             )
@@ -147,7 +155,7 @@ class PathSearch:
         fitted: list[Made] = []
         with catch_interrupts() as stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the last fit of a choice warns
-            while not fitted or not self._ended(fitted, stop):
+            while not fitted or not self._is_over(fitted, stop):
                 C = next_C({knot.C: found for knot, found in fitted})
                 if C is None:
                     break
@@ -155,13 +163,14 @@ class PathSearch:
                 high = [one for one in fitted if one[0].C > C]
                 beside = low[-1] if low else None, high[0] if high else None
                 made = self._fit(Wanted(C, *beside, self.jobs), stop)
-                fitted = _ascending([*fitted, made])
+                fitted = _sort_by_C([*fitted, made])
         if self.file is not None:
             self.file.end()
         path = self._path(fitted, uses_lambda=False)
         return replace(path, gap=max(self.gap, path.proven_gap), outcome=self.outcome)
 
     def _path(self, fitted: Sequence[Made], uses_lambda: bool) -> CertifiedPath:
+        """Return the path of these fits, with its outcome."""
         knots = [knot for knot, _ in fitted]
         models = [make_model(found) for _, found in fitted]
         path = CertifiedPath(
@@ -170,38 +179,36 @@ class PathSearch:
         complete = path.outcome is not Outcome.CERTIFIED or path.proven_gap <= self.gap
         return path if complete else replace(path, outcome=Outcome.NO_PROGRESS)
 
-    def _open(self, low: Made, high: Made) -> bool:
+    def _needs_fit(self, low: Made, high: Made) -> bool:
         """Return True if a fit between two neighbours would help to prove the gap there."""
-        if max(low[0].relative_gap, high[0].relative_gap) > self.gap or high[0].C <= low[0].C * (
-            1.0 + NARROW
-        ):
+        # A fit that does not prove the gap itself is no use, nor one between such close neighbours.
+        if max(low[0].relative_gap, high[0].relative_gap) > self.gap:
+            return False
+        if high[0].C <= low[0].C * (1.0 + NARROW):
             return False
         return low[0].until(high[0]).gap > self.gap
 
-    def _ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Made]:
+    def _fit_ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Made]:
         """Fit both ends, the upper from the lower; return a single fit if the path ends with it."""
         fitted = [self._fit(Wanted(ends[0], None, None, self.jobs), stop)]
-        if not self._ended(fitted, stop):
+        if not self._is_over(fitted, stop):
             fitted.append(self._fit(Wanted(ends[1], fitted[0], None, self.jobs), stop))
         return fitted
 
-    def _divided(self, fitted: list[Made], stop: threading.Event, uses_lambda: bool) -> list[Made]:
+    def _divide(self, fitted: list[Made], stop: threading.Event, uses_lambda: bool) -> list[Made]:
         """Fit half-way in each unproven stretch until all are proven; return all fits."""
         stretches: list[tuple[Made, Made, int]] = [
             (low, high, self.jobs) for low, high in pairwise(fitted)
         ]
         under_way: dict[Future[Made | None], tuple[Made, Made, int]] = {}
         with Schedule(self.jobs, stop) as schedule:
-            while not self._ended(fitted, stop):
-                self._report(_ascending(fitted), uses_lambda)
+            while not self._is_over(fitted, stop):
+                self._report(_sort_by_C(fitted), uses_lambda)
                 for low, high, threads in stretches:
-                    if self._open(low, high):
+                    if self._needs_fit(low, high):
                         wanted = Wanted(low[0].until(high[0]).middle(), low, high, threads)
-                        under_way[schedule.add(self._made, wanted, stop)] = (
-                            low,
-                            high,
-                            max(1, threads // 2),
-                        )
+                        future = schedule.add(self._make, wanted, stop)
+                        under_way[future] = (low, high, max(1, threads // 2))
                 if not under_way:
                     break
                 stretches = []
@@ -212,15 +219,16 @@ class PathSearch:
                         fitted.append(made)
                         stretches += [(low, made, threads), (made, high, threads)]
         late = [task.result() for task in under_way]
-        return _ascending([*fitted, *(one for one in late if one is not None)])
+        return _sort_by_C([*fitted, *(one for one in late if one is not None)])
 
-    def _made(self, wanted: Wanted, stop: threading.Event) -> Made | None:
+    def _make(self, wanted: Wanted, stop: threading.Event) -> Made | None:
         """Return a fit, or None if the search is over."""
         if stop.is_set() or self._seconds_left() == 0.0:
             return None
         return self._fit(wanted, stop)
 
     def _report(self, fitted: Sequence[Made], uses_lambda: bool) -> None:
+        """Show the path so far to whoever watches."""
         if self.watch is not None:
             self.watch(self._path(fitted, uses_lambda))
 
@@ -246,7 +254,7 @@ class PathSearch:
         if stored is not None:
             start = stored._replace(C=problem_C(options, self.n))
         elif low is not None:
-            start = _between(C, problem_C(options, self.n), low, high)
+            start = _begin_between(C, problem_C(options, self.n), low, high)
         X, y, weights = self.data
         fitted = fit_copy(working, X, y, weights, start=start)
         fitted = replace(fitted, template=give_features(options, working))
@@ -255,10 +263,10 @@ class PathSearch:
         if fitted.outcome is Outcome.INTERRUPTED:
             stop.set()
         elif self.file is not None:
-            self.file.keep(C, _reached(fitted))
-        return make_knot(fitted, C, *self._pulled(fitted)), fitted
+            self.file.keep(C, _take_end(fitted))
+        return make_knot(fitted, C, *self._pull(fitted)), fitted
 
-    def _pulled(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
+    def _pull(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
         """Return ``dual_coef_ @ X`` with the virtual feature, (k, d + 1), and its rounding."""
         k = fitted.duals.shape[0]
         members = np.arange(self.n, dtype=np.int32 if self.n < 2**31 else np.int64)
@@ -271,10 +279,11 @@ class PathSearch:
         return pulled, missed
 
     def _seconds_left(self) -> float | None:
+        """Return the seconds that are left of max_time; None without a limit."""
         limit = self.template.max_time
         return None if limit is None else max(min(self.began + limit, end_of_fit()) - clock(), 0.0)
 
-    def _ended(self, fitted: Sequence[Made], stop: threading.Event) -> bool:
+    def _is_over(self, fitted: Sequence[Made], stop: threading.Event) -> bool:
         """Return True, and set the outcome, if Ctrl-C, a limit or a failed fit ends the search."""
         if stop.is_set():
             self.outcome = Outcome.INTERRUPTED
@@ -285,35 +294,35 @@ class PathSearch:
         return self.outcome is not Outcome.CERTIFIED
 
 
-def _ascending(fitted: Sequence[Made]) -> list[Made]:
+def _sort_by_C(fitted: Sequence[Made]) -> list[Made]:
     """Return fits in ascending order of C."""
     return sorted(fitted, key=lambda one: one[0].C)
 
 
-def _reached(fitted: Fitted) -> FormerFit:
+def _take_end(fitted: Fitted) -> FormerFit:
     """Return the end of a fit, for the next to start from."""
     reached = former_fit(fitted)
     assert reached is not None
     return reached
 
 
-def _between(C: float, of_problems: float, low: Made, high: Made | None) -> FormerFit:
+def _begin_between(C: float, problems_C: float, low: Made, high: Made | None) -> FormerFit:
     """Return the starting point of a fit at C: the best weights of its neighbours' mixtures.
 
-    `of_problems` is the C of its problems, in which dual variables are.
+    `problems_C` is the C of its problems, in which dual variables are.
     """
-    start = _reached(low[1])
+    start = _take_end(low[1])
     if high is None:
         return start
     between = low[0].until(high[0])
-    other = _reached(high[1])
+    other = _take_end(high[1])
     u = between.mixture(C)
     t = between.share(C)
     return other._replace(
         coef=(1.0 - u) * start.coef + u * other.coef,
         intercept=(1.0 - u) * start.intercept + u * other.intercept,
         duals=(1.0 - t) * start.duals + t * other.duals,
-        C=of_problems,
+        C=problems_C,
     )
 
 
@@ -361,11 +370,13 @@ def certified_path(
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
     if template.warm_start:
         raise ValueError(
-            "a certified path makes many fits, each started from its neighbours: leave warm_start out"
+            "a certified path makes many fits, each started from its neighbours: leave warm_start "
+            "out"
         )
     if option_of(template, "multi_class") in splits.JOINT:
         raise ValueError(
-            f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: LinearSVC.path(Cs=...) "
+            f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: "
+            "LinearSVC.path(Cs=...) "
             "takes it"
         )
     X, y, sample_weight = split_store(X, y, sample_weight)
@@ -375,7 +386,7 @@ def certified_path(
     return search.run((float(ends[0]), float(ends[1])), in_lambda)
 
 
-def path_of(
+def choose_path(
     template: Any,
     X: Any,
     y: Any,
@@ -388,7 +399,8 @@ def path_of(
     """Return models along C, or a certified path; see :meth:`saddlesvm.LinearSVC.path`."""
     if is_distributed(X) and (C, lam, gap) != (None, None, None):
         raise ValueError(
-            "a path that is proven for every C between two ends (C=, lam=, gap=) is for one machine; on a cluster "
+            "a path that is proven for every C between two ends (C=, lam=, gap=) is for one "
+            "machine; on a cluster "
             "give values of C, Cs="
         )
     if C is None and lam is None and gap is None:
@@ -396,7 +408,8 @@ def path_of(
         return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
     if (np.ndim(Cs) > 0 or Cs != GRID) and (lam is None or np.ndim(lam) > 0):
         raise ValueError(
-            "a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not both"
+            "a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not "
+            "both"
         )
     if C is not None and lam is not None:
         raise ValueError(
@@ -405,7 +418,8 @@ def path_of(
     ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C
     if np.ndim(ends) != 1 and lam is not None:
         raise ValueError(
-            f"a path goes over C, so lam (lambda), unless it is two ends, must be left out; got lam={lam!r}"
+            "a path goes over C, so lam (lambda), unless it is two ends, must be left out; got "
+            f"lam={lam!r}"
         )
     if np.ndim(ends) != 1:
         raise ValueError(f"C of a path is its two ends, C=(smallest, largest); got C={ends!r}")

@@ -1,4 +1,4 @@
-"""Proofs to hand over: a model, what its bound needs, and the claims, for :mod:`saddlesvm.checker` to check."""
+"""Proof files: a model, what its bound needs, and the claims that ``checker.py`` checks."""
 
 from __future__ import annotations
 
@@ -31,15 +31,24 @@ from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.scores import dense_weights
 
 FORMAT = 1  # of proof files
-SAME = 1e-10  # a multiplier so near to the slope of its loss, relative to the largest, is not listed
-INSIDE = 1.0 - 2.0**-50  # share of its bound that a listed multiplier has at most: bounds in fractions differ by less
-SLACKS = (2.0**-40, 2.0**-30, 2.0**-20)  # shares that pulls stay inside an l1 norm, one after the other
-CORNER = 1e-9  # distance of a margin from a corner, relative to 1 or itself, within which its multiplier is listed
+SAME = (
+    1e-10  # a multiplier so near to the slope of its loss, relative to the largest, is not listed
+)
+# Largest share of its bound that a listed multiplier has: bounds in fractions differ by less.
+INSIDE = 1.0 - 2.0**-50
+# Shares by which pulls stay inside an l1 norm, tried one after the other.
+SLACKS = (2.0**-40, 2.0**-30, 2.0**-20)
+# Distance of a margin from a corner, relative to 1 or itself, up to which a multiplier is listed.
+CORNER = 1e-9
 LOOSER = 1.5  # a gap without listed multipliers may be so many times that with them
-SPREAD = 2.0**-44  # share of all rows' weights that a row has of each class, at least, to take up a rest of their sums
+# Least share of all rows' weights that a row has in each class, to take up a rest of their sums.
+SPREAD = 2.0**-44
 WHOLE = 2.0**53  # floats tell all whole numbers below it apart
 CENTRING = 100  # steps of Newton's method for the offsets of multinomial regression's dual point
-AS_TUBE = {"absolute": "epsilon_insensitive", "squared": "squared_epsilon_insensitive"}  # of width zero
+AS_TUBE = {
+    "absolute": "epsilon_insensitive",
+    "squared": "squared_epsilon_insensitive",
+}  # of width zero
 OPTIONS = ("width", "epsilon", "delta", "tau")
 
 Proof = dict[str, Any]
@@ -48,7 +57,11 @@ Rows = list[dict[int, float]]
 
 
 def write_proof(
-    fitted: Fitted, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, read: dict[str, Any] | None = None
+    fitted: Fitted,
+    X: Any,
+    y: Any = None,
+    sample_weight: ArrayLike | None = None,
+    read: dict[str, Any] | None = None,
 ) -> Proof:
     """Return a proof that a model is near its optimum; :meth:`LinearSVC.proof` says what of."""
     template = fitted.template
@@ -62,18 +75,33 @@ def write_proof(
     weights = fitted.coef, fitted.intercept
     posed = list(pair_problems(template, design, training, weights))
     duals = duals_for(fitted, design.shape[0])
-    table, labels = rows_of(design.X), labels_of(y, stated["text"])
+    table = rows_of(design.X)
+    labels = labels_of(y, stated["text"])
     for slack in SLACKS:
-        parts = [_part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed]
+        parts = [
+            _part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed
+        ]
         try:
             claim = _claim(*checker.bound(stated, parts, table, labels))
             break
         except ValueError:  # rounding brought a pull beyond what an l1 norm allows
             if slack == SLACKS[-1]:
                 raise
-    proof = {"data": checker.fingerprint(table, labels), "problem": stated, "parts": parts, "claim": claim}
-    seal = json.dumps([proof[name] for name in ("data", "problem", "parts", "claim")], sort_keys=True)
-    return {"proof": FORMAT, "read": read or {}, **proof, "seal": hashlib.sha256(seal.encode()).hexdigest()}
+    proof = {
+        "data": checker.fingerprint(table, labels),
+        "problem": stated,
+        "parts": parts,
+        "claim": claim,
+    }
+    seal = json.dumps(
+        [proof[name] for name in ("data", "problem", "parts", "claim")], sort_keys=True
+    )
+    return {
+        "proof": FORMAT,
+        "read": read or {},
+        **proof,
+        "seal": hashlib.sha256(seal.encode()).hexdigest(),
+    }
 
 
 def verified(proof: Any, X: Any, y: Any) -> str:
@@ -85,16 +113,22 @@ def verified(proof: Any, X: Any, y: Any) -> str:
         It proves nothing; the message says why.
     """
     try:
-        return checker.check(proof, rows_of(check_design(X).X), labels_of(y, bool(proof["problem"]["text"])))
+        return checker.check(
+            proof, rows_of(check_design(X).X), labels_of(y, bool(proof["problem"]["text"]))
+        )
     except Exception as error:  # whatever is wrong with it, it proves nothing
-        raise ValueError(f"{type(error).__name__}: {error}".removeprefix("ValueError: ").splitlines()[0]) from None
+        raise ValueError(
+            f"{type(error).__name__}: {error}".removeprefix("ValueError: ").splitlines()[0]
+        ) from None
 
 
 def rows_of(X: Any) -> Rows:
     """The rows of a matrix as the checker takes them: {feature: value} of what is not zero."""
     if not sparse.issparse(X):
         return [{j: x for j, x in enumerate(row.tolist()) if x} for row in X]
-    ends, indices, values = X.indptr.tolist(), X.indices.tolist(), X.data.astype(np.float64).tolist()
+    ends = X.indptr.tolist()
+    indices = X.indices.tolist()
+    values = X.data.astype(np.float64).tolist()
     cuts = pairwise(ends)
     return [{j: x for j, x in zip(indices[a:b], values[a:b], strict=True) if x} for a, b in cuts]
 
@@ -115,11 +149,15 @@ def _refuse(fitted: Fitted, y: Any) -> None:
     split = fitted.way
     if split not in (*SPLITS, "multinomial"):
         raise ValueError(
-            f"there are no proof files for multi_class={split!r}: fit with 'ovr', 'ovo' or 'multinomial', or certify "
+            f"there are no proof files for multi_class={split!r}: fit with 'ovr', 'ovo' or "
+            "'multinomial', or certify "
             "this model with saddlesvm.certify or `saddlesvm certify`"
         )
     if fitted.several_labels or has_columns(y):
-        raise ValueError("there are no proof files for several columns of labels: fit and prove one column at a time")
+        raise ValueError(
+            "there are no proof files for several columns of labels: fit and prove one column at "
+            "a time"
+        )
 
 
 def _stated_problem(fitted: Fitted, loss: Loss, width: int) -> dict[str, Any]:
@@ -156,7 +194,12 @@ def _stated_problem(fitted: Fitted, loss: Loss, width: int) -> dict[str, Any]:
 
 
 def _part(
-    sub: SubProblem, problem: Problem, w: np.ndarray, weights: np.ndarray | None, duals: Any, slack: float
+    sub: SubProblem,
+    problem: Problem,
+    w: np.ndarray,
+    weights: np.ndarray | None,
+    duals: Any,
+    slack: float,
 ) -> dict[str, Any]:
     """The model of a problem, and what the bound needs.
 
@@ -171,10 +214,13 @@ def _part(
     slack : float
         The share that pulls stay inside an l1 norm.
     """
-    weights, W, at = sub.row_weights(weights), np.atleast_2d(w), None
+    weights = sub.row_weights(weights)
+    W = np.atleast_2d(w)
+    at = None
     multipliers: Multipliers
     if isinstance(problem, MultinomialProblem):
-        (at, multipliers), scale = _centred(problem, W), 1.0
+        at, multipliers = _centred(problem, W)
+        scale = 1.0
     else:
         given = None if duals is None else dense_weights(duals[[sub.index]])[0] / problem.C
         multipliers, scale = _multipliers(problem, w, given, slack)
@@ -189,58 +235,80 @@ def _part(
     }
 
 
-def _multipliers(problem: Problem, w: np.ndarray, given: np.ndarray | None, slack: float) -> tuple[Multipliers, float]:
-    """The multipliers that the checker cannot take from the slopes of the loss, by row, and what all are multiplied by.
+def _multipliers(
+    problem: Problem, w: np.ndarray, given: np.ndarray | None, slack: float
+) -> tuple[Multipliers, float]:
+    """Return multipliers that are not slopes of the loss, by row, and the factor of all of them.
 
     The dual point of the slopes is taken if it proves about as much as the model's.
     """
+    # The bound of the slopes alone, and of the model's dual point.
     slopes, unsure = _slopes(problem, w)
     alone = evaluate(problem, Point(w), given_offset=True)
     found = alone if given is None else evaluate(problem, Point(w, given), given_offset=True)
     best = found if found.certificate.dual > alone.certificate.dual else alone
     excess = abs(slopes.sum()) if problem.intercept.constrained else 0.0
-    if alone.certificate.gap <= LOOSER * best.certificate.gap and excess <= SAME * np.abs(slopes).sum():
+    if (
+        alone.certificate.gap <= LOOSER * best.certificate.gap
+        and excess <= SAME * np.abs(slopes).sum()
+    ):
         scale = best_scale(problem, slopes, dual_weights(problem, slopes))
-        return _listed(problem, slopes, unsure), scale if holds_square(problem.penalty) else scale * (1.0 - slack)
+        if not holds_square(problem.penalty):
+            scale *= 1.0 - slack
+        return _listed(problem, slopes, unsure), scale
     if not holds_square(problem.penalty):
         return _listed(problem, best.alpha, np.ones(problem.y.size, dtype=bool)), 1.0 - slack
-    differ = np.abs(best.alpha - slopes) > SAME * np.abs(best.alpha[problem.members]).max(initial=0.0)
+    differ = np.abs(best.alpha - slopes) > SAME * np.abs(best.alpha[problem.members]).max(
+        initial=0.0
+    )
     return _listed(problem, best.alpha, unsure | differ), 1.0
 
 
 def _slopes(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``-s_i phi_i'`` at the margins, shape (n_all,), and whether rounding of a margin may change it much."""
+    """Return ``-s_i phi_i'`` at the margins, and whether rounding may change it much."""
+    # Slopes at the margins, and on both sides of each at the distance of a corner.
     plain, offset = problem.intercept.split(w)
     z = margins(problem, plain)
     found = [np.zeros(problem.y.size) for _ in range(3)]
     for moved, alpha in zip((0.0, -CORNER, CORNER), found, strict=True):
         shifted = z + moved * (1.0 + np.abs(z + offset))
         dual_of_margins(problem.pointwise, problem.members, shifted, offset, alpha)
-    unsure = found[1] != found[2] if not is_smooth(problem.loss) else np.zeros(problem.y.size, dtype=bool)
+    # A smooth loss has no corner that a margin could cross.
+    unsure = np.zeros(problem.y.size, dtype=bool)
+    if not is_smooth(problem.loss):
+        unsure = found[1] != found[2]
     return found[0], unsure
 
 
 def _listed(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipliers:
-    """Some multipliers by row, inside their bounds."""
+    """Return some multipliers by row, inside their bounds."""
     listed = {}
     for i in problem.members[chosen[problem.members]].tolist():
-        low, high = bounds(problem.loss, problem.y[i], problem.weights[i] if problem.weights.size else 1.0)
+        low, high = bounds(
+            problem.loss, problem.y[i], problem.weights[i] if problem.weights.size else 1.0
+        )
         listed[str(i)] = [min(max(float(alpha[i]), low * INSIDE), high * INSIDE).hex()]
     return listed
 
 
 def _centred(problem: MultinomialProblem, W: np.ndarray) -> tuple[np.ndarray | None, Multipliers]:
-    """The offsets whose probabilities have the sums that a free intercept asks for, and the multipliers of a row that
-    can take up what rounding leaves of these sums, if no row can by itself; None if no sums are required."""
+    """Return offsets with the sums that a free intercept needs, and a row's multipliers.
+
+    The row takes up what rounding leaves of these sums if no row can by itself. The offsets are
+    None if no sums are required.
+    """
     if not problem.intercept.constrained:
         return None, {}
     z = np.column_stack([problem.passes.margins(w) for w in W])
-    s, K = problem.gathered(problem.row_weights), z.shape[1]
+    s = problem.gathered(problem.row_weights)
+    K = z.shape[1]
     codes = problem.y[problem.members].astype(int)
     wanted = np.bincount(codes, s, K)
-    offsets, p = np.zeros(K), softmax(z, axis=1)
+    offsets = np.zeros(K)
+    p = softmax(z, axis=1)
     i = int(np.argmax(s * p.min(axis=1)))
     spread = SPREAD * s.sum() / s[i] if s[i] * p[i].min() < SPREAD * s.sum() else 0.0
+    # Newton's method on the dual of the sums; the row i has a share of each class.
     for _ in range(CENTRING):
         p = softmax(z + offsets, axis=1)
         p[i] = (1.0 - K * spread) * p[i] + spread
@@ -251,13 +319,16 @@ def _centred(problem: MultinomialProblem, W: np.ndarray) -> tuple[np.ndarray | N
         step -= step.mean()  # along which nothing changes
         offsets -= step / max(1.0, np.abs(step).max())
     own = s[i] * ((codes[i] == np.arange(K)) - p[i])
-    multipliers = {str(problem.members[i]): list(map(float.hex, own.tolist()))} if spread > 0.0 else {}
+    multipliers = (
+        {str(problem.members[i]): list(map(float.hex, own.tolist()))} if spread > 0.0 else {}
+    )
     return W[:, -1] * problem.scale + offsets, multipliers
 
 
 def _claim(primal: Fraction, dual: Fraction) -> list[str]:
     """The objective, rounded up, the bound, rounded down, and their difference, rounded up."""
-    high, low = above(primal), -above(-dual)
+    high = above(primal)
+    low = -above(-dual)
     return [high.hex(), low.hex(), above(Fraction(high) - Fraction(low)).hex()]
 
 

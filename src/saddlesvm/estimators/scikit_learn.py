@@ -95,7 +95,13 @@ class FitTasks:
     """
 
     def __init__(
-        self, estimator: Any, known: dict[str, Any], X: Any, y: Any, sample_weight: ArrayLike | None, problems: int
+        self,
+        estimator: Any,
+        known: dict[str, Any],
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        problems: int,
     ) -> None:
         self.estimator = estimator
         self.known = known
@@ -121,13 +127,18 @@ class FitTasks:
         """Report a certificate; returns whether a callback asks to stop."""
         task = parent.subcontext("certificate")
         task.call_on_fit_task_begin(**self.task_arguments)
-        return bool(task.call_on_fit_task_end(**self.task_arguments, reconstruction_attributes=self._model(record)))
+        return bool(
+            task.call_on_fit_task_end(
+                **self.task_arguments, reconstruction_attributes=self._model(record)
+            )
+        )
 
     def _model(self, record: Record) -> Callable[[], dict[str, Any]] | None:
         """A function that gives the certified model's attributes; None for a part of a model."""
         if not self.alone or np.ndim(record.coef) > 1:
             return None
-        coef, intercept = np.array(record.coef), np.array([record.intercept], dtype=np.float64)
+        coef = np.array(record.coef)
+        intercept = np.array([record.intercept], dtype=np.float64)
         shown = coef[None, :] if is_classifier(self.estimator) else coef
         return lambda: self.known | {"coef_": shown, "intercept_": intercept}
 

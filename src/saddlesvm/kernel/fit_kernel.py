@@ -16,10 +16,10 @@ from saddlesvm.data.door import Design
 from saddlesvm.data.label_checks import check_weights
 from saddlesvm.estimators.base import Training, apply_limits, draw_seed
 from saddlesvm.estimators.calibration import (
-    columns_of,
+    draw_folds,
     fit_sigmoids,
-    folds_of,
     held_out_scores,
+    score_columns,
 )
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import gather_facts
@@ -382,7 +382,7 @@ def calibrate_pairs(
             other = fit_kernel(template, part, labels, part_weights)
         return score_later(other, X[np.ix_(outside, inside)] if precomputed else X[outside])
 
-    folds = folds_of(codes, weights, draw_seed(own.random_state))
+    folds = draw_folds(codes, weights, draw_seed(own.random_state))
     scores = held_out_scores(folds, lambda rows: score_later(fitted, X[rows]), score_others)
-    columns = columns_of(Pairs(codes, pairs.classes), scores, weights)
+    columns = score_columns(Pairs(codes, pairs.classes), scores, weights)
     return replace(fitted, calibration=fit_sigmoids(columns))
