@@ -128,3 +128,12 @@ def test_rows_left_out_of_a_store_are_left_out_by_the_model(run, refusal, tmp_pa
     assert run("train", made[0], "--model", kept)[0] == 0
     assert "row 2: column 'column 1': the value is missing" in refusal("predict", kept, tmp_path / "a.csv")
     assert "their rows are not encoded alike" in refusal("train", *made)
+
+
+def test_folds_of_a_store_leave_its_rows_in_their_files(run, monkeypatch, tmp_path):
+    from sklearn.model_selection import GridSearchCV
+
+    # A grid search would copy the rows of each fold.
+    monkeypatch.setattr(GridSearchCV, "fit", lambda *_, **__: pytest.fail("the rows were copied"))
+    Store.create(tmp_path / "s", X, Y)
+    assert run("train", tmp_path / "s", "--C", "0.1,1", "--cv", "2")[0] == 0

@@ -10,8 +10,10 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from saddlesvm.cli.rows import Rows
+from saddlesvm.data import Table
 from saddlesvm.estimators.automatic_C import AutomaticC, parse_automatic
-from saddlesvm.estimators.cross_validation import standard_errors
+from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
+from saddlesvm.estimators.linear import LinearSVC
 
 FOLDS = 5  # if several values are given, but no number of folds; as in scikit-learn
 
@@ -75,6 +77,8 @@ def choose_by_folds(
     splits = make_splits(folds, shuffle=True, random_state=asked["seed"])
     encoder = rows.preparation.before if rows.has_words else None
     table = rows.train
+    if type(model) is LinearSVC and encoder is None:
+        return choose_C(model, asked, splits, table, y)
     grid = values_to_try(model, asked)
     if not grid:
         raise ValueError(f"--cv chooses C or gamma, and {name} has no C: give --gamma 0.1,1")
@@ -131,3 +135,38 @@ def values_to_try(model: Any, asked: dict[str, Any]) -> dict[str, list[float]]:
         if name in known and isinstance(asked.get(name), tuple):
             grid[name] = sorted(asked[name])
     return grid
+
+
+def choose_C(
+    model: Any, asked: dict[str, Any], folds: Any, table: Table, y: np.ndarray
+) -> tuple[Any, dict[str, Any]]:
+    """Choose the C of a LinearSVC by certified folds; return the model, and their scores.
+
+    The folds share the rows, so that rows in files stay there.
+
+    Parameters
+    ----------
+    model : LinearSVC
+    asked : dict
+    folds : splitter
+    table : Table
+    y : ndarray
+    """
+    Cs = values_to_try(model, asked)["C"]
+    search = LinearSVCCV(model.set_params(C=1.0), Cs=Cs, cv=folds)
+    search.fit(table.X, y, table.sample_weight)
+    columns = {
+        "C": search.Cs_,
+        "accuracy": search.mean_scores_,
+        "standard_error": search.standard_errors_,
+        "largest_relative_gap": search.relative_gaps_.max(axis=1),
+    }
+    values = [
+        {name: float(column[k]) for name, column in columns.items()} for k in range(len(search.Cs_))
+    ]
+    chosen = {"C": float(search.C_)}
+    return search.best_estimator_, {
+        "folds": folds.get_n_splits(),
+        "values": values,
+        "chosen": chosen,
+    }
