@@ -1,5 +1,7 @@
-"""Arithmetic that losses share: clipping, the proximal step of the absolute value, one-sided slopes at bounds; and that
-of the logistic loss: the sigmoid, its inverse, and the step of a dual coordinate.
+"""Arithmetic that losses share.
+
+Clipping, the proximal step of the absolute value, one-sided slopes at bounds; and, of the logistic
+loss, the sigmoid, its inverse, and the step of a dual coordinate.
 
 Each function is written once, for numbers in kernels and for arrays in Python. The logistic part is
 written so that a visit to a row takes few logarithms and exponentials, and the compiler sees which
@@ -39,7 +41,10 @@ def box_slopes(b: float, g: float, upper: float) -> tuple[float, float]:
 
 @arithmetic
 def absolute_slopes(a: float, g: float, eps: float, upper: float) -> tuple[float, float]:
-    """One-sided slopes of the negated dual with slope ``g`` and ``eps abs(a)`` added, inside [-upper, upper]."""
+    """Return one-sided slopes of the negated dual inside [-upper, upper].
+
+    Its slope is `g`, with ``eps abs(a)`` added.
+    """
     left = select(a > 0.0, g + eps, g - eps)
     right = select(a < 0.0, g - eps, g + eps)
     return select(a <= -upper, -INF, left), select(a >= upper, INF, right)
@@ -105,8 +110,11 @@ def logit_step(b: float, m: float, q: float, s: float) -> float:
 
 @arithmetic
 def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> float:
-    """Solve the same equation from farther away: Halley's method guarded by a bracket, and by bisection wherever a step
-    is not half as long as the last step (for large q it may cycle)."""
+    """Solve the same equation from farther away, by Halley's method guarded by a bracket.
+
+    A step that is not half as long as the last step is a bisection: for large q the method may
+    cycle.
+    """
     low = -m - q * (s - b)
     high = -m + q * b
     t = min(max(t, low), high)

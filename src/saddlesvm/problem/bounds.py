@@ -1,4 +1,4 @@
-"""Bounds on the rounding errors of a certificate, which hold for the numbers that stored floats are.
+"""Bounds on the rounding errors of a certificate, for the numbers that stored floats are.
 
 A sum of k products differs from its exact value by at most ``gamma(k)`` times the sum of their
 sizes, in whatever order it is taken, ``gamma(k) = k u / (1 - k u)`` with ``u = 2^-53`` (Higham
@@ -23,8 +23,8 @@ The account is made once, here, for every machine and every place of the rows. S
 (:class:`RowSizes`, :class:`PointSizes`, :class:`LossSizes`) are sums that a pass over the rows adds
 up; :func:`summed` and :func:`sums_of_values` turn them, and the sums of
 :mod:`saddlesvm.problem.sums`, into the four numbers of a certificate with a bound on the error of
-each. `docs/how/certificate.md` has the derivation; :mod:`saddlesvm.problem.short_sums` has sums that
-hardly round.
+each. `docs/how/certificate.md` has the derivation; :mod:`saddlesvm.problem.short_sums` has sums
+that hardly round.
 """
 
 from __future__ import annotations
@@ -343,7 +343,9 @@ def conjugate_rounding(loss: LossSizes, sizes: float, point: PointSizes) -> floa
     return loss.share * (sizes + 2.0 * point.paired)
 
 
-def unbalance(point: PointSizes, count: float, total: float = 0.0, additions: float | None = None) -> float:
+def unbalance(
+    point: PointSizes, count: float, total: float = 0.0, additions: float | None = None
+) -> float:
     """The share to shorten the heavier sign's variables by, so that the sum is `total` exactly.
 
     Parameters
@@ -495,7 +497,9 @@ def accounted(C: float, paid: Bounded, conjugates: Bounded, own: Bounded, reache
     """
     above = own.off + C * paid.off
     below = reached.off + C * conjugates.off
-    return Sums(paid.value, conjugates.value, own.value, reached.value, SLACK * above, SLACK * below)
+    return Sums(
+        paid.value, conjugates.value, own.value, reached.value, SLACK * above, SLACK * below
+    )
 
 
 class NearPull(NamedTuple):

@@ -85,7 +85,7 @@ class Certificate:
 
     @classmethod
     def of(cls, strength: Strength, sums: Sums) -> Certificate:
-        """The certificate from the sums over rows and both regularisers, rounding counted against it.
+        """Return the certificate of sums over rows and regularisers; rounding counts against it.
 
         Every certificate is made here. The dual point zero, if it is feasible, takes the place
         of a worse one.
@@ -93,10 +93,14 @@ class Certificate:
         primal = primal_of(strength.C, sums.paid, sums.regularizer)
         dual = dual_of(strength.C, sums.conjugates, sums.regularizer_conjugate)
         own = ASSEMBLING * UNIT
-        above = (1.0 + own) * sums.primal_rounding + own * (abs(sums.regularizer) + strength.C * abs(sums.paid))
+        above = (1.0 + own) * sums.primal_rounding + own * (
+            abs(sums.regularizer) + strength.C * abs(sums.paid)
+        )
         charged = abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates)
         below = (1.0 + own) * sums.dual_rounding + own * charged
-        if dual - below < sums.at_zero <= primal:  # losses are at least zero, but a kernel may be indefinite
+        if (
+            dual - below < sums.at_zero <= primal
+        ):  # losses are at least zero, but a kernel may be indefinite
             dual = sums.at_zero
             below = 0.0
         unit = strength.unit
@@ -117,11 +121,15 @@ class Certificate:
         below = own * sum(abs(one.dual) for one in certificates)
         primal_rounding = above + sum(one.primal_rounding for one in certificates)
         dual_rounding = below + sum(one.dual_rounding for one in certificates)
-        return cls(primal + above, dual - below, certificates[0].form, primal_rounding, dual_rounding)
+        return cls(
+            primal + above, dual - below, certificates[0].form, primal_rounding, dual_rounding
+        )
 
     def bounded_by(self, other: Certificate) -> Certificate:
         """This point's model with the dual bound of another point of the same problem."""
-        return Certificate(self.primal, other.dual, self.form, self.primal_rounding, other.dual_rounding)
+        return Certificate(
+            self.primal, other.dual, self.form, self.primal_rounding, other.dual_rounding
+        )
 
     def better_of(self, other: Certificate) -> Certificate:
         """The lower primal objective and the higher bound of two points of the same problem."""
@@ -155,7 +163,11 @@ class Certificate:
         """
         rounding = self.rounding + noise
         size = max(abs(self.primal), abs(self.dual))
-        return 0.0 < tol * size < rounding and math.isfinite(self.gap) and self.gap - self.rounding <= rounding
+        return (
+            0.0 < tol * size < rounding
+            and math.isfinite(self.gap)
+            and self.gap - self.rounding <= rounding
+        )
 
     @property
     def excess(self) -> float:
@@ -178,7 +190,8 @@ class Certificate:
     def __str__(self) -> str:
         if self.dual == -math.inf:
             return f"primal {self.primal:.10g}, no dual bound"
-        return f"primal {self.primal:.10g}, dual {self.dual:.10g}, relative gap {self.relative_gap:.2e}"
+        bounds = f"primal {self.primal:.10g}, dual {self.dual:.10g}"
+        return f"{bounds}, relative gap {self.relative_gap:.2e}"
 
 
 @dataclass(frozen=True)
@@ -314,7 +327,9 @@ def known_evaluation(problem: Problem, point: Point, exact: bool) -> Evaluation 
 
 
 @singledispatch
-def evaluate(problem: Any, point: Point, *, exact: bool = True, given_offset: bool = False) -> Evaluation:
+def evaluate(
+    problem: Any, point: Point, *, exact: bool = True, given_offset: bool = False
+) -> Evaluation:
     """Certify a point of a linear problem, with a single score a row or a score for each class.
 
     Other problems register their own way (``evaluate.register``).

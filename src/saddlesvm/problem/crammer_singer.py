@@ -1,4 +1,4 @@
-"""The joint machine: one problem in which all classes compete, with its primal, dual and certificate.
+"""The joint machine: one problem in which all classes compete, and its certificate.
 
 :mod:`saddlesvm.problem.joint_losses` has the losses, and the dual in general. For Crammer and
 Singer's hinge it is
@@ -52,12 +52,16 @@ from saddlesvm.rows.passes import InMemory, Part, Passes
 from saddlesvm.runtime.threads import blas_for
 
 SIZED_VALUES = 2**18  # variables of a slice of rows
-SMALLER = 4  # times are blocks of scores smaller than those of products: a certificate takes little memory
+# Blocks of scores are so many times smaller than those of products: a certificate takes little
+# memory.
+SMALLER = 4
 
 
 @dataclass(frozen=True, eq=False)
 class JointProblem(Problem):
-    """A joint problem over `n_classes` classes; ``y`` holds class numbers, and `joint` is the loss of all scores.
+    """A joint problem over `n_classes` classes.
+
+    ``y`` holds class numbers, and `joint` is the loss of all scores.
 
     It passes over rows in memory or in files. Over files, each part of a pass is a problem in
     memory of its own (:meth:`of_part`).
@@ -84,7 +88,7 @@ class JointProblem(Problem):
         return super().terms._replace(loss=self.joint)  # type: ignore[arg-type]
 
     def loss_sizes(self, rows: float) -> LossSizes:
-        """The sizes of the loss, that of differences of scores, summed over so many rows in any order."""
+        """Return the sizes of the loss of differences of scores, summed over so many rows."""
         return LossSizes(1.0, math.inf, rows + 8.0, gamma(rows + 8.0))
 
     @cached_property
@@ -109,8 +113,10 @@ class JointProblem(Problem):
         """Class numbers as whole numbers."""
         return self.y if self.y.dtype.kind == "i" else self.y.astype(np.int32)
 
-    def blocks(self, dtype: Any, smaller: int = 1) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
-        """All rows block by block, with their classes and weights; blocks may be so many times smaller than usual."""
+    def blocks(
+        self, dtype: Any, smaller: int = 1
+    ) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
+        """Yield blocks of rows, `smaller` times smaller than usual, with classes and weights."""
         for block in class_blocks(self.X, self.n_classes, dtype, smaller):
             yield block, self.codes[block.rows], self.all_weights[block.rows]
 
@@ -121,15 +127,19 @@ class JointProblem(Problem):
 
     @cached_property
     def passes(self) -> Passes:
-        """How to pass over the members: in memory in one part, whose products with all classes have BLAS' threads."""
-        return super().passes if self.place is not None else InMemory(self.X, self.members, self.values_per_row)
+        """How to pass over the members: in memory in one part, by the BLAS' threads."""
+        return (
+            super().passes
+            if self.place is not None
+            else InMemory(self.X, self.members, self.values_per_row)
+        )
 
     def blas(self) -> AbstractContextManager[Any]:
         """A context in which BLAS has a single thread while another reads blocks of files."""
         return blas_for(0.0 if self.on_files else math.inf)
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Dual variables of shape (n_all, K) made feasible: rivals at most 0, together at least -s_i; zero sums."""
+        """Return feasible dual variables: rivals at most 0, -s_i together at least; zero sums."""
         made = np.zeros(alpha.shape)
         made[self.members] = self._feasible(alpha[self.members], self.members)
         return made
@@ -148,7 +158,7 @@ class JointProblem(Problem):
         return rivals
 
     def taken_over(self, duals: Any, former_C: float) -> np.ndarray:
-        """The dual variables of an earlier fit, made feasible some rows at a time, shape (n_all, K).
+        """Return the dual variables of an earlier fit, made feasible, shape (n_all, K).
 
         Over files they are put into the solver's own array.
 
@@ -195,10 +205,17 @@ def make_joint_problem(
     is_device = made.place is not None and made.place.in_arrays and kind.on_devices
     if not made.holds_rows and not is_device:
         place = type(made.place).__name__
-        raise ValueError(f"{joint.title()} machine needs rows in memory or files, not a place of their own ({place})")
-    if loss_name(loss) != kind.binary_loss or (made.intercept.constrained and not kind.any_intercept):
+        raise ValueError(
+            f"{joint.title()} machine needs rows in memory or files, not a place of their own "
+            f"({place})"
+        )
+    if loss_name(loss) != kind.binary_loss or (
+        made.intercept.constrained and not kind.any_intercept
+    ):
         no = "" if kind.any_intercept else ", and no free intercept"
-        raise ValueError(f"{joint.title()} machine has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}")
+        raise ValueError(
+            f"{joint.title()} machine has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}"
+        )
     if not made.penalty.identity():
         raise ValueError(f"{joint.title()} machine supports penalty='l2' only, not {made.penalty}")
     return made
@@ -211,7 +228,9 @@ def score_sums(
     alpha: Any = None,
     ahead: float = 0.0,
 ) -> np.ndarray:
-    """``sum s_i Phi`` at multiples of W, of shape (K, d + 1), with `ahead` added to own scores, by one pass over rows.
+    """Return ``sum s_i Phi`` at multiples of W, with `ahead` added to own scores, in one pass.
+
+    W has the shape (K, d + 1).
 
     The last two of the sums, shape (factors + 2,), are ``sum_i a_i . z_i`` and the same of the
     sizes of its terms; without `alpha` they are zero.
@@ -235,7 +254,9 @@ def score_sums(
 
 
 def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarray]:
-    """The sub-gradient at the scores of W, each row against its best rivals, scaled for the best bound; and its pull.
+    """Return the sub-gradient at the scores of W, scaled for the best bound, and its pull.
+
+    Each row is against its best rivals.
 
     Over files both are zero: so many variables may outweigh the memory.
     """
@@ -249,7 +270,8 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarr
     pull = dual_weights(problem, alpha)
     charged = problem.regularizer.conjugate(pull)
     gained = problem.C * float(alpha[np.arange(problem.y.size), problem.codes].sum())
-    t = min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0  # the top of t gained - t^2 charged
+    # The top of t gained - t^2 charged.
+    t = min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0
     alpha *= t
     return alpha, t * pull
 
@@ -275,7 +297,11 @@ class Scores:
 
     def beside(self, alpha: Any) -> tuple[Any, np.ndarray]:
         """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
-        return dual_of_weights(self.problem, self.w) if alpha is None else (alpha, dual_weights(self.problem, alpha))
+        return (
+            dual_of_weights(self.problem, self.w)
+            if alpha is None
+            else (alpha, dual_weights(self.problem, alpha))
+        )
 
     def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; sums of products with the scores only if no pull is given.
@@ -378,4 +404,6 @@ def _sizes_of(problem: JointProblem, alpha: Any, chosen: np.ndarray) -> DualSize
     over = float(np.maximum(taken / weights, deepest).max(initial=1.0)) - 1.0
     gained = np.abs(given)
     pulled = float((taken + gained) @ r)
-    return DualSizes(conjugates, float(missed.sum()), float(missed @ r), float(gained.sum()), pulled, over)
+    return DualSizes(
+        conjugates, float(missed.sum()), float(missed @ r), float(gained.sum()), pulled, over
+    )

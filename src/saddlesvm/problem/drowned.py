@@ -19,13 +19,15 @@ from saddlesvm.problem.bounds import gamma
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import Problem, is_classification
 
-SUM_UNITS = 8.0  # roundings of a term of the pull besides one for each row, as certificates count them
+SUM_UNITS = (
+    8.0  # roundings of a term of the pull besides one for each row, as certificates count them
+)
 MARGINS = (1.0, 4.0, 16.0, 64.0)  # at which the losses of labels bound their conjugates
 LONG = 1e6  # lengths of rows below which no rounding drowns a bound
 
 
 def every_bound_drowns(problem: Problem, primal: float) -> bool:
-    """Return True if a bound that proves half of the objective `primal` has a rounding larger than it.
+    """Return True if a bound that proves half of `primal` has a rounding larger than it.
 
     Of problems with one score a row and half a square as penalty, with rows in memory; else False.
     """
@@ -59,6 +61,8 @@ def _least_multipliers(problem: Problem, rows: np.ndarray, asked: float) -> floa
     """``C sum_i |a_i|`` of multipliers of these rows that prove `asked`, at least."""
     if not is_classification(problem.loss):
         largest = float(np.abs(problem.y[rows]).max())
-        paid_at_targets = problem.C * float(problem.row_weights[rows].sum() * problem.loss.value(0.0, 0.0))
+        paid_at_targets = problem.C * float(
+            problem.row_weights[rows].sum() * problem.loss.value(0.0, 0.0)
+        )
         return (asked - paid_at_targets) / largest if largest > 0.0 else 0.0
     return max((asked - _paid(problem, rows, t)) / t for t in MARGINS)

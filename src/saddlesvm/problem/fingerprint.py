@@ -1,4 +1,4 @@
-"""Fingerprints of a problem and its solver, so that only the fit that wrote a checkpoint continues it."""
+"""Fingerprints of a problem and its solver: only the fit that wrote a checkpoint continues it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from saddlesvm.rows.passes import sample_rows
 
 @singledispatch
 def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
-    """The facts that must be equal for a checkpoint to be resumed; another kind of problem registers its own way."""
+    """Return the facts that must be equal for a checkpoint to be resumed.
+
+    Another kind of problem registers its own way.
+    """
     if problem.holds_rows:
         chosen = sample_rows(problem.X) if problem.on_files else problem.members
         return marks(problem, solver, sketch(problem.X, chosen))
@@ -36,13 +39,17 @@ def direction_of(X: Rows) -> np.ndarray:
 
 
 def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]:
-    """The problem's size, options and data sums (the rows' :func:`sketch` stands for them), and the solver."""
+    """Return the problem's size, options and data sums, and the solver.
+
+    The rows' :func:`sketch` stands for the rows.
+    """
     members = problem.members
     weights = weights_at(problem.weights, members)
+    penalty: Any = problem.penalty
     return {
         "problem": problem.describe(),
         "loss": repr(problem.loss),
-        "penalty": [type(problem.penalty).__name__, *map(_plain, problem.penalty)],  # type: ignore[call-overload]
+        "penalty": [type(penalty).__name__, *map(_plain, penalty)],
         "scale": problem.scale,
         "C": problem.C,
         "labels": zlib.crc32(np.ascontiguousarray(problem.y[members]).data),
@@ -54,4 +61,6 @@ def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]
 
 def _plain(option: Any) -> Any:
     """An option of a penalty; the sum of its bytes for an array."""
-    return zlib.crc32(np.ascontiguousarray(option).data) if isinstance(option, np.ndarray) else option
+    return (
+        zlib.crc32(np.ascontiguousarray(option).data) if isinstance(option, np.ndarray) else option
+    )

@@ -26,8 +26,10 @@ from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_of_margins
 
-NEAR = 1e-9  # distance on both sides of an offset, relative to 1 + |offset|, in which a kink is one at it
-STEP = math.sqrt(2.0)  # factor between values of C that are looked at on the way to the first crossing
+# Distance on both sides of an offset, relative to 1 + |offset|, in which a kink is one at it.
+NEAR = 1e-9
+# Factor between values of C that are looked at on the way to the first crossing.
+STEP = math.sqrt(2.0)
 # of C, relative to the one without an intercept
 LARGEST = 2.0**60
 SMALLEST = 2.0**-60
@@ -35,7 +37,7 @@ SLOPE_WIDTH = 1e18  # offsets beyond which none is looked for
 
 
 def largest_empty_C(problem: Problem) -> float:
-    """The largest C up to which every solution of a problem has weights of zero alone, in the user's units.
+    """Return the largest C up to which every solution has weights of zero alone, in user's units.
 
     The C of the problem itself does not matter. Infinite if no C has a weight, as with features
     that are all zero; 0 for a penalty without an l1 norm.
@@ -72,7 +74,9 @@ def first_crossing(room: Callable[[float], float], start: float) -> float:
 
 
 class EmptyModels:
-    """The models of a problem without weights, of any C: their intercepts, and how their rows pull at the features.
+    """The models of a problem without weights, of any C.
+
+    Their intercepts, and how their rows pull at the features.
 
     Parameters
     ----------
@@ -91,8 +95,10 @@ class EmptyModels:
         return alpha
 
     def balanced(self, C: float) -> tuple[float, float | None]:
-        """The offset that a penalised intercept gives all margins at this C, and the sum of its multipliers; None for a
-        sum that may be any."""
+        """Return the offset that a penalised intercept gives all margins at this C.
+
+        And the sum of its multipliers; None if that may be any.
+        """
         last = self.problem.regularizer.last
         scale = self.problem.scale
         square, l1 = parts_of(last) or (1.0, 0.0)
@@ -104,7 +110,8 @@ class EmptyModels:
         still = slope(0.0)
         if abs(still) * scale <= l1 or still == 0.0:
             return 0.0, None
-        tilt = math.copysign(l1 / scale, still)  # the slope of l1 |b| on the side to which the intercept goes
+        # The slope of l1 |b| on the side to which the intercept goes.
+        tilt = math.copysign(l1 / scale, still)
         near = 0.0
         far = -math.copysign(1.0, still)
         while slope(far) * still > 0.0 and abs(far) < SLOPE_WIDTH:
@@ -122,7 +129,9 @@ class EmptyModels:
         """The least ``max_j |sum_i a_i x_ij|`` of all multipliers at this offset."""
         problem = self.problem
         if self.smooth:
-            return float(np.abs(problem.passes.pull(self.multipliers(offset))[:-1]).max(initial=0.0))
+            return float(
+                np.abs(problem.passes.pull(self.multipliers(offset))[:-1]).max(initial=0.0)
+            )
         near = NEAR * (1.0 + abs(offset))
         ends = np.stack([self.multipliers(offset - near), self.multipliers(offset + near)])
         low = ends.min(axis=0)
@@ -143,7 +152,9 @@ def least_pull(rows: Any, pulled: np.ndarray, bounds: np.ndarray, total: float |
     count, d = rows.shape
     columns = sparse.csc_array(rows.T)
     ones = sparse.csr_array(np.ones((d, 1)))
-    limits = sparse.vstack([sparse.hstack([columns, -ones]), sparse.hstack([-columns, -ones])], format="csc")
+    limits = sparse.vstack(
+        [sparse.hstack([columns, -ones]), sparse.hstack([-columns, -ones])], format="csc"
+    )
     cost = np.append(np.zeros(count), 1.0)
     sums = {} if total is None else {"A_eq": np.append(np.ones(count), 0.0)[None], "b_eq": [total]}
     found = linprog(
@@ -154,5 +165,7 @@ def least_pull(rows: Any, pulled: np.ndarray, bounds: np.ndarray, total: float |
         **sums,
     )
     if found.x is None:
-        raise ArithmeticError(f"the linear program of the multipliers was not solved: {found.message}")
+        raise ArithmeticError(
+            f"the linear program of the multipliers was not solved: {found.message}"
+        )
     return float(np.abs(pulled + columns @ found.x[:-1]).max(initial=0.0))

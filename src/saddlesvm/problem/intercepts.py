@@ -114,7 +114,7 @@ class Intercept:
         return w, 0.0
 
     def best(self, terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float) -> float:
-        """The offset of the margins z that is best for the objective; a search begins at `start`."""
+        """Return the best offset of the margins z for the objective; a search begins at `start`."""
         return 0.0
 
     def paid(self, offset: float) -> float:
@@ -129,7 +129,9 @@ class Intercept:
         """The multiplier that a dual solver begins with at w, for :func:`move_offset`, or none."""
         return np.zeros(0)
 
-    def last(self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray) -> float:
+    def last(
+        self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray
+    ) -> float:
         """The last weight of a dual solver with this intercept; updates the multiplier in place.
 
         Parameters
@@ -226,15 +228,20 @@ class Free(Intercept):
         balance(terms, members, alpha, self.total)
         if not self.homogeneous:
             lengthen(terms, members, alpha, self.total)
-        if not self.homogeneous and abs(alpha[members].sum() - self.total) > SUM_ROUNDING * abs(self.total):
-            raise ValueError(f"the dual variables have the sum {alpha[members].sum():g}; it must be {self.total:g}")
+        found = alpha[members].sum()
+        if not self.homogeneous and abs(found - self.total) > SUM_ROUNDING * abs(self.total):
+            raise ValueError(
+                f"the dual variables have the sum {found:g}; it must be {self.total:g}"
+            )
         return alpha
 
     def multiplier(self, w: np.ndarray | None) -> np.ndarray:
         """That of w, or zero; shape (1,)."""
         return np.array([0.0 if w is None else float(w[-1])])
 
-    def last(self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray) -> float:
+    def last(
+        self, intercept: float, offset: np.ndarray, strength: float, alpha: np.ndarray
+    ) -> float:
         """The multiplier, moved to the intercept, plus the contribution of the dual variables."""
         offset[0] = intercept / self.scale
         return float(offset[0] + strength * self.scale * (float(alpha.sum()) - self.total))
@@ -301,7 +308,9 @@ def move_offset(w: np.ndarray, offset: np.ndarray) -> None:
 
 
 @silent
-def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float) -> tuple[float, float]:
+def offset_slope(
+    terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float
+) -> tuple[float, float]:
     """First and second derivative of ``sum_i s_i phi_i(z_i + offset)`` by the offset."""
     loss = terms.loss
     methods = methods_of(terms.loss)
@@ -318,7 +327,9 @@ def offset_slope(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: f
     return slope, bend
 
 
-def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float, total: float = 0.0) -> float:
+def best_offset(
+    terms: Pointwise, members: np.ndarray, z: np.ndarray, start: float, total: float = 0.0
+) -> float:
     """The offset that minimises ``sum_i s_i phi_i(z_i + offset) + total offset``."""
     slope, bend = offset_slope(terms, members, z, start)
     slope += total
@@ -343,7 +354,9 @@ def best_offset(terms: Pointwise, members: np.ndarray, z: np.ndarray, start: flo
     return _kinked_root(terms, members, z, low, high, total)
 
 
-def _newton_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float) -> float:
+def _newton_root(
+    terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float
+) -> float:
     """The best offset of a smooth loss in an interval: Newton's steps, else halves of it."""
     t = 0.5 * (low + high)
     for _ in range(SEARCH_STEPS):
@@ -367,8 +380,10 @@ def _newton_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: floa
 
 
 @silent
-def _kinked_root(terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float) -> float:
-    """The best offset of a loss with kinks in an interval, by cutting it into parts again and again.
+def _kinked_root(
+    terms: Pointwise, members: np.ndarray, z: np.ndarray, low: float, high: float, total: float
+) -> float:
+    """Return the best offset of a loss with kinks in an interval, cut into parts again and again.
 
     A loss is convex, so that a row with the same slope at both ends has it everywhere between: such
     rows are added up once, and about as many stay as have a kink in the interval.
@@ -484,16 +499,19 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: flo
 @silent
 def ways_to_bounds(terms: Pointwise, rows: Any, a: np.ndarray, upwards: bool) -> np.ndarray:
     """How far variables may go towards their bounds on one side; zero without a bound there."""
-    low, high = methods_of(terms.loss).bounds(terms.loss, terms.y[rows], weights_or_one(terms.weights, rows))
+    low, high = methods_of(terms.loss).bounds(
+        terms.loss, terms.y[rows], weights_or_one(terms.weights, rows)
+    )
     way = (high if upwards else low) - a
     return np.where(np.isfinite(way), way, 0.0)
 
 
 @silent
 def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: float) -> None:
-    """Bring ``sum_i alpha_i`` nearer to `total` by moving variables towards their bounds on that side, by the same
-    share of the way: variables strictly inside their bounds if that suffices, else all. Variables
-    without a bound there stay.
+    """Bring ``sum_i alpha_i`` nearer to `total` by moving variables towards their bounds.
+
+    All go the same share of the way, on the side of the total: variables strictly inside their
+    bounds if that suffices, else all. Variables without a bound there stay.
     """
     missing = total - sum(float(alpha[rows].sum()) for _, rows in in_blocks(members, terms.y.size))
     upwards = missing > 0.0

@@ -29,7 +29,9 @@ import numpy as np
 
 @runtime_checkable
 class JointLoss(Protocol):
-    """The methods of a loss that the joint machine needs. A member is a NamedTuple whose fields are its options.
+    """The methods of a loss that the joint machine needs.
+
+    A member is a NamedTuple whose fields are its options.
 
     All arguments are about m rows: `scores` and `alpha` have shape (m, K), `own` (the rows'
     classes) and `weights` shape (m,).
@@ -107,8 +109,12 @@ BEST_RIVAL = MaxHinge()
 SOFTMAX = Softmax()
 
 
-def softmax_response(scores: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``e_y - p`` of rows with their probabilities p, shape (m, K), and the rows' losses and entropies, shape (m,).
+def softmax_response(
+    scores: np.ndarray, own: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ``e_y - p`` of rows, shape (m, K), and their losses and entropies, shape (m,).
+
+    p are the probabilities.
 
     With ``t_k = z_k - max z`` and ``S = sum_k exp(t_k)``, the loss is ``log S - t_y`` and the
     entropy ``log S - sum_k p_k t_k``: sums of terms that are not negative.
@@ -125,7 +131,8 @@ def softmax_response(scores: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, n
     log_mass = np.log1p(rest)
     losses = log_mass - behind[places, own]
     entropies = log_mass - np.einsum("ik,ik->i", shares, behind) / mass
-    # The own place of e_y - p is the sum of the rivals' shares, which keeps its digits if p_y is nearly 1.
+    # The own place of e_y - p is the sum of the rivals' shares, which keeps its digits if p_y is
+    # nearly 1.
     shares[places, best] = 1.0
     shares[places, own] = 0.0
     pulls = shares

@@ -1,4 +1,4 @@
-"""The definition of a loss: its methods, its declared traits, its name, and the operations on it that kernels call.
+"""The definition of a loss: its methods, traits and name, and the operations that kernels call.
 
 For a row with margin ``z = x.w + b``, label or target ``y`` and weight ``s`` the primal pays ``s
 phi(z)``, and the dual variable ``a`` of the row enters as ``-s phi*(-a / s)``. A loss is a
@@ -48,7 +48,9 @@ ARGUMENTS = {
 
 
 class Shape(Enum):
-    """The smoothness of a loss. It decides how Newton's method treats the loss, and which solver begins.
+    """The smoothness of a loss.
+
+    It decides how Newton's method treats the loss, and which solver begins.
 
     Attributes
     ----------
@@ -109,7 +111,9 @@ class Loss(Protocol):
         r"""The change d of `a` that maximises :math:`-s \phi^*(-(a + d) / s) - d z - q d^2 / 2`."""
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
-        r"""Left and right slope of :math:`s \phi^*(-a / s) + a z` along ``a y`` (classification) or ``a`` (regression).
+        r"""Left and right slope of :math:`s \phi^*(-a / s) + a z`.
+
+        Along ``a y`` (classification) or ``a`` (regression).
 
         Infinite if a bound blocks `a`; `a` is optimal if zero lies between the two slopes.
         """
@@ -266,11 +270,18 @@ def register(
         origin = origin_of(kind)
         former = LOSSES.get(name) or LOSSES.get(ALIASES.get(name, ""))
         if former is not None and traits_of(former).origin != origin:
-            raise ValueError(f"a loss named {name!r} exists already, {traits_of(former).origin}: choose another name")
+            raise ValueError(
+                f"a loss named {name!r} exists already, {traits_of(former).origin}: choose another "
+                "name"
+            )
         if task not in ESTIMATORS:
-            raise ValueError(f"loss {name!r}: task must be one of {', '.join(ESTIMATORS)}; got {task!r}")
+            raise ValueError(
+                f"loss {name!r}: task must be one of {', '.join(ESTIMATORS)}; got {task!r}"
+            )
         if not name.replace("_", "").isalnum():
-            raise ValueError(f"a loss needs a name of letters, digits and underscores; got {name!r}")
+            raise ValueError(
+                f"a loss needs a name of letters, digits and underscores; got {name!r}"
+            )
         traits = Traits(
             name,
             task,
@@ -294,13 +305,17 @@ def _check_class(kind: type, options: Mapping[str, Allowed]) -> None:
     named = getattr(kind, "__qualname__", repr(kind))
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
         raise TypeError(f"{named} must be a NamedTuple class whose fields are its options")
-    missing = [f"{method}({given})" for method, given in ARGUMENTS.items() if not callable(getattr(kind, method, None))]
+    missing = [
+        f"{method}({given})"
+        for method, given in ARGUMENTS.items()
+        if not callable(getattr(kind, method, None))
+    ]
     if missing:
         raise TypeError(f"the loss {named} lacks {', '.join(missing)}")
     if set(kind._fields) != set(options):
         raise ValueError(
-            f"the loss {named} has the fields ({', '.join(kind._fields)}): declare for each of them what it may be; "
-            f"options has ({', '.join(options)})"
+            f"the loss {named} has the fields ({', '.join(kind._fields)}): declare for each of "
+            f"them what it may be; options has ({', '.join(options)})"
         )
 
 
@@ -318,7 +333,9 @@ def names_of(task: Task | None = None) -> list[str]:
 
 
 def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
-    """The class and the options of ``"name"`` or ``"name:option=value,option=value"``; no class if none is so named.
+    """Return the class and the options of ``"name"`` or ``"name:option=value,option=value"``.
+
+    No class if none is so named.
 
     Raises
     ------
@@ -334,7 +351,9 @@ def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
 
 
 def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
-    """A loss object from its name, from name and options, or from its class; or the object itself. All checked.
+    """Return a loss object from its name, name and options, or class; or the object itself.
+
+    All are checked.
 
     Parameters
     ----------
@@ -358,12 +377,19 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
     if isinstance(loss, str):
         kind, parsed = parse_loss(loss)
         if kind is None:
-            raise ValueError(f"unknown loss {loss!r}: use one of {', '.join(names_of(task))}, or a loss object")
+            raise ValueError(
+                f"unknown loss {loss!r}: use one of {', '.join(names_of(task))}, or a loss object"
+            )
     elif not is_loss(kind):
         unlike = (
-            f"; declare the class {kind.__name__} with @saddlesvm.register_loss" if hasattr(kind, "dual_step") else ""
+            f"; declare the class {kind.__name__} with @saddlesvm.register_loss"
+            if hasattr(kind, "dual_step")
+            else ""
         )
-        raise ValueError(f"loss must be one of {', '.join(names_of(task))}, or a loss object; got {loss!r}{unlike}")
+        raise ValueError(
+            f"loss must be one of {', '.join(names_of(task))}, or a loss object; got "
+            f"{loss!r}{unlike}"
+        )
     traits = traits_of(kind)
     if task not in (None, traits.task):
         fitting = f"use {ESTIMATORS[traits.task]}, or one of {', '.join(names_of(task))}"
@@ -373,7 +399,10 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
     numbers = []
     for option, allowed in traits.options.items():
         if option not in options:
-            raise ValueError(f"the loss {traits.name!r} needs {option}, such as loss='{traits.name}:{option}=...'")
+            raise ValueError(
+                f"the loss {traits.name!r} needs {option}, such as "
+                f"loss='{traits.name}:{option}=...'"
+            )
         check(option, options[option], allowed)
         numbers.append(float(options[option]))
     made: Loss = kind(**dict(zip(traits.options, numbers, strict=True))) if whole else loss
@@ -384,7 +413,9 @@ Method = Callable[..., Any]
 
 
 class ArrayMethods(NamedTuple):
-    """The methods of a loss on arrays; each takes the loss first. What does not depend on a row may be a number.
+    """The methods of a loss on arrays; each takes the loss first.
+
+    What does not depend on a row may be a number.
 
     Attributes
     ----------
@@ -429,9 +460,10 @@ def methods_of(loss: Any) -> ArrayMethods:
             found[name] = _one_by_one(method, 2 if name in PAIRS else 1)
     if slow:
         warnings.warn(
-            f"the loss {loss_name(loss)!r} computes {', '.join(slow)} one number after the other on small data, since "
-            "they take no arrays: write select(condition, a, b) of saddlesvm.losses for a conditional, numpy.maximum "
-            "and numpy.minimum for max and min, and NumPy's functions for those of math",
+            f"the loss {loss_name(loss)!r} computes {', '.join(slow)} one number after the other "
+            "on small data, since they take no arrays: write select(condition, a, b) of "
+            "saddlesvm.losses for a conditional, numpy.maximum and numpy.minimum for max and min, "
+            "and NumPy's functions for those of math",
             stacklevel=2,
         )
     return ArrayMethods(**found)  # type: ignore[arg-type]
@@ -450,7 +482,9 @@ def _takes_arrays(loss: Any, name: str) -> bool:
         with np.errstate(all="ignore"):
             result = getattr(loss, name)(*given)
             # A method may return a number if its result is the same for all rows.
-            return all(np.shape(one) in ((), (2,)) for one in (result if name in PAIRS else (result,)))
+            return all(
+                np.shape(one) in ((), (2,)) for one in (result if name in PAIRS else (result,))
+            )
     except (TypeError, ValueError):
         # The condition of an `if` is an array, or a function of `math` got one.
         return False
@@ -500,7 +534,7 @@ def dual_step(loss: Loss, a: float, z: float, y: float, q: float, s: float) -> f
 
 @operation(_of_loss("slopes"))
 def slopes(loss: Loss, a: float, z: float, y: float, s: float) -> tuple[float, float]:
-    """Left and right slope of the negated dual along b = a y (classification) or a (regression); optimal around 0."""
+    """Left and right slope of the negated dual along a y (classification) or a (regression)."""
     return loss.slopes(a, z, y, s)
 
 

@@ -1,8 +1,10 @@
-"""The losses that come with the package, and losses as model files hold them. Importing this file registers these:
+"""The losses that come with the package, and losses as model files hold them.
 
-============================  ==============================  ==========================================
+Importing this file registers these:
+
+============================  ==============================  ====================================
 loss                          phi(z)                          -phi*(-a), with b = a y
-============================  ==============================  ==========================================
+============================  ==============================  ====================================
 hinge                         max(0, 1 - yz)                  b, b in [0, 1]
 squared hinge                 max(0, 1 - yz)^2                b - b^2 / 4, b >= 0
 smooth hinge, width g         0, (1-yz)^2/(2g), 1 - yz - g/2  b - g b^2 / 2, b in [0, 1]
@@ -13,7 +15,7 @@ epsilon-insensitive           max(0, abs(z - y) - eps)        a y - eps abs(a), 
 squared epsilon-insensitive   max(0, abs(z - y) - eps)^2      a y - eps abs(a) - a^2 / 4
 Huber, r = abs(z - y)         r^2 / 2, delta (r - delta / 2)  a y - a^2 / 2, abs(a) <= delta
 pinball                       max(tau (y-z), (1-tau) (z-y))   a y, a in [tau - 1, tau]
-============================  ==============================  ==========================================
+============================  ==============================  ====================================
 
 The dual variable of a row of weight s enters as ``-s phi*(-a / s)``, so that its bounds are s times
 those here. The same text is used from Python and, through the operations of
@@ -56,7 +58,7 @@ from saddlesvm.problem.residual_losses import (
 
 
 class UnregisteredLoss(LookupError):
-    """A model file names a loss from outside the package that was not registered in this process."""
+    """A model file names a loss from outside the package that is not registered here."""
 
     def __init__(self, name: Any, origin: Any) -> None:
         super().__init__(name, origin)
@@ -68,32 +70,42 @@ class UnregisteredLoss(LookupError):
             return f"has the loss {self.name!r}, which this version does not know"
         module = str(self.origin).partition(":")[0]
         return (
-            f"has the loss {self.name!r} of {self.origin}, which is not registered here: import its module first "
-            f"(import {module}, or --import {module} on the command line)"
+            f"has the loss {self.name!r} of {self.origin}, which is not registered here: import "
+            f"its module first (import {module}, or --import {module} on the command line)"
         )
 
 
 def spelled(loss: Loss) -> str:
-    """The text that :func:`make_loss` reads as this loss; options at their defaults are left out."""
+    """Return the text that :func:`make_loss` reads as this loss, without default options."""
     kind: Any = type(loss)
     options: dict[str, float] = loss._asdict()  # type: ignore[attr-defined]
-    parts = [f"{option}={value:.12g}" for option, value in options.items() if value != kind._field_defaults.get(option)]
+    parts = [
+        f"{option}={value:.12g}"
+        for option, value in options.items()
+        if value != kind._field_defaults.get(option)
+    ]
     return f"{loss_name(loss)}:{','.join(parts)}" if parts else loss_name(loss)
 
 
 def plain_loss(loss: Any) -> Any:
-    """A loss, its class or its text as JSON can hold it; with the place of its class if that is not this package."""
+    """Return a loss, its class or its text as JSON can hold it, and the place of its class."""
     text = loss if isinstance(loss, str) else None
     kind = loss if text is None else parse_loss(loss)[0]
     if kind is None or (text is not None and not traits_of(kind).is_outside):
         return text
     options = None if text is not None or isinstance(loss, type) else loss._asdict()
     plain = {"loss": loss_name(kind), "options": options}
-    return plain | {"text": text, "origin": traits_of(kind).origin} if traits_of(kind).is_outside else plain
+    return (
+        plain | {"text": text, "origin": traits_of(kind).origin}
+        if traits_of(kind).is_outside
+        else plain
+    )
 
 
 def loss_from_plain(plain: Mapping[str, Any]) -> Any:
-    """The loss given to :func:`plain_loss`. Nothing is imported: a user's own loss must have been registered before.
+    """Return the loss given to :func:`plain_loss`.
+
+    Nothing is imported: a user's own loss must have been registered before.
 
     Raises
     ------

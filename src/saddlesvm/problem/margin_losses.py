@@ -1,4 +1,4 @@
-"""The classification losses: functions of ``y z``. :mod:`saddlesvm.problem.losses` has their table and sources."""
+"""The classification losses: functions of ``y z``; their table is in the file `losses`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from saddlesvm.runtime.compiled import select
 from saddlesvm.runtime.exp_log import exp_of_negative, log_of, log_one_plus
 
 # The names of the losses below, and their other names, for editors and type checkers.
-ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "l2", "log_loss"]
+ClassificationLoss: TypeAlias = Literal[
+    "hinge", "squared_hinge", "smooth_hinge", "logistic", "l1", "l2", "log_loss"
+]
 
 
 @register(
@@ -26,7 +28,7 @@ ClassificationLoss: TypeAlias = Literal["hinge", "squared_hinge", "smooth_hinge"
     joint=True,
 )
 class Hinge(NamedTuple):
-    """max(0, 1 - yz): the support vector machine's loss ("L1-loss" in the coordinate descent literature)."""
+    """max(0, 1 - yz): the support vector machine's loss ("L1-loss" in LIBLINEAR's papers)."""
 
     def value(self, z: float, y: float) -> float:
         return np.maximum(0.0, 1.0 - y * z)
@@ -40,7 +42,8 @@ class Hinge(NamedTuple):
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
-        # Without a quadratic term the step ends at a bound, by the sign of the slope; at a slope of zero it stays.
+        # Without a quadratic term the step ends at a bound, by the sign of the slope; at a slope of
+        # zero it stays.
         if q <= 0.0:
             return y * (select(y * z < 1.0, s, select(y * z > 1.0, 0.0, b)) - b)
         return y * (clip(b + (1.0 - y * z) / q, 0.0, s) - b)
@@ -116,7 +119,10 @@ class SquaredHinge(NamedTuple):
     options={"width": POSITIVE},
 )
 class SmoothHinge(NamedTuple):
-    """The hinge with its corner rounded over a stretch of the given width (Shalev-Shwartz and Zhang 2013, eq. 17)."""
+    """The hinge with its corner rounded over a stretch of the given width.
+
+    Source: Shalev-Shwartz and Zhang (2013), equation 17.
+    """
 
     width: float = 1.0
 
@@ -186,7 +192,8 @@ class Logistic(NamedTuple):
         return g, g
 
     def curvature(self, z: float, y: float) -> float:
-        p = sigmoid(-y * z)  # with this sign the compiler sees that the subgradient takes the same exponential
+        # With this sign the compiler sees that the subgradient takes the same exponential.
+        p = sigmoid(-y * z)
         return p * (1.0 - p)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:

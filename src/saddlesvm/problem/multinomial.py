@@ -101,7 +101,7 @@ class MultinomialProblem(JointProblem):
         return radii(self.norms)
 
     def loss_sizes(self, rows: float) -> LossSizes:
-        """The sizes of the loss: a sum over the classes, then over the rows of a block, then over the blocks."""
+        """Return the sizes of the loss, added up over classes, rows of a block, and blocks."""
         block = block_rows(self.X, self.n_classes)
         additions = block + rows / block + 8.0
         share = gamma(additions + self.n_classes + SOFTMAX_UNITS)
@@ -115,7 +115,9 @@ class MultinomialProblem(JointProblem):
     @cached_property
     def class_sums(self) -> ClassSums:
         """Sums over the rows of each class, by a pass of its own."""
-        return reduce(ClassSums.plus, self.passes.each(lambda part: self.of_part(part)._class_sums()))
+        return reduce(
+            ClassSums.plus, self.passes.each(lambda part: self.of_part(part)._class_sums())
+        )
 
     def _class_sums(self) -> ClassSums:
         W = self.new_weights()
@@ -127,7 +129,7 @@ class MultinomialProblem(JointProblem):
         return ClassSums(counts, self.C * np.ascontiguousarray(self.by_class(W)))
 
     def first_weights(self, start: Point | None) -> np.ndarray:
-        """The weights of a start, or zeros, in the layout of the rows; they sum to zero over the classes.
+        """Return the weights of a start, or zeros, with zero sums, in the layout of the rows.
 
         Raises
         ------
@@ -137,14 +139,19 @@ class MultinomialProblem(JointProblem):
         W = self.new_weights()
         if start is not None and start.w is not None:
             if start.w.shape != (self.n_classes, self.n_features + 1):
-                raise ValueError(f"the starting weights have shape {start.w.shape}; the problem has {W.shape}")
-            self.by_class(W)[:] = start.w - start.w.mean(axis=0)  # the probabilities stay, the norm falls
+                raise ValueError(
+                    f"the starting weights have shape {start.w.shape}; the problem has {W.shape}"
+                )
+            # The probabilities stay, the norm falls.
+            self.by_class(W)[:] = start.w - start.w.mean(axis=0)
         return W
 
     def response(self, W: np.ndarray) -> Response:
         """Pass over the rows once, at the weights W in the layout of the rows."""
         with self.blas():
-            return reduce(Response.plus, self.passes.each(lambda part: self.of_part(part)._response(W)))
+            return reduce(
+                Response.plus, self.passes.each(lambda part: self.of_part(part)._response(W))
+            )
 
     def _response(self, W: np.ndarray) -> Response:
         """The same of rows in memory, block by block."""
@@ -181,7 +188,9 @@ class Probabilities:
 
     offset: ClassVar[None] = None
 
-    def __init__(self, problem: MultinomialProblem, w: np.ndarray, found: Response | None = None) -> None:
+    def __init__(
+        self, problem: MultinomialProblem, w: np.ndarray, found: Response | None = None
+    ) -> None:
         found = problem.response(problem.in_layout(w)) if found is None else found
         C = problem.C
         facts = problem.facts
@@ -196,7 +205,8 @@ class Probabilities:
         self.scored = w
         self.pull = t * pull
         sums = found.paid, -gained, math.inf, gained, math.inf
-        sizes = PointSizes(0.0, 0.0, 0.0, 0.0)  # the entropies are sums of terms that are not negative
+        # The entropies are sums of terms that are not negative.
+        sizes = PointSizes(0.0, 0.0, 0.0, 0.0)
         errors = score_errors(facts.rows, w, facts.loss.share)
         self.found = RowSums(sums, facts, sizes, errors, Move(4.0 * UNIT * gained, drift / C))
 
@@ -214,21 +224,32 @@ class Probabilities:
 
 
 @responses_of.register(MultinomialProblem)
-def _probabilities_of(problem: MultinomialProblem, w: np.ndarray, given_offset: bool = False) -> Probabilities:
+def _probabilities_of(
+    problem: MultinomialProblem, w: np.ndarray, given_offset: bool = False
+) -> Probabilities:
     return Probabilities(problem, w)
 
 
 def evaluation_at(problem: MultinomialProblem, W: np.ndarray, found: Response) -> Evaluation:
-    """The model of weights of shape (K, d + 1), certified by what a pass in float64 found at them; no dual variable is
-    stored."""
+    """Return the model of weights of shape (K, d + 1), certified by what a pass found at them.
+
+    No dual variable is stored.
+    """
     at = Probabilities(problem, W, found)
     return certified(at, NO_DUALS, at.pull)
 
 
-def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tuple[np.ndarray, float, float]:
-    """The pull of the probabilities' dual point, balanced for a free intercept, its share in that, and its error."""
+def _feasible(
+    problem: MultinomialProblem, found: Response, facts: Facts
+) -> tuple[np.ndarray, float, float]:
+    """Return the pull of the probabilities' balanced dual point, its share in it, its error."""
     adding = gamma(facts.rows.rows + 8.0 if problem.sums_in_any_order else facts.loss.additions)
-    drift = problem.C * (2.0 * adding + 2.0 * gamma(problem.n_classes + SOFTMAX_UNITS)) * 2.0 * found.pulled
+    drift = (
+        problem.C
+        * (2.0 * adding + 2.0 * gamma(problem.n_classes + SOFTMAX_UNITS))
+        * 2.0
+        * found.pulled
+    )
     pull = problem.by_class(found.pull)
     if not problem.intercept.constrained:
         return pull, 1.0, drift
@@ -236,8 +257,10 @@ def _feasible(problem: MultinomialProblem, found: Response, facts: Facts) -> tup
     return pull, 1.0 - share, drift + missed
 
 
-def _balanced(problem: MultinomialProblem, pull: np.ndarray, drift: float) -> tuple[np.ndarray, float, float]:
-    """The pull of the mixed dual point, its share of the point it is mixed with, and how far it can be off.
+def _balanced(
+    problem: MultinomialProblem, pull: np.ndarray, drift: float
+) -> tuple[np.ndarray, float, float]:
+    """Return the pull of the mixed dual point, the share of the other point, and its error.
 
     ``(1 - t) sum_i a_ik + t (S_k - S q_k) = 0`` asks for ``q_k = (S_k + (1 - t)/t sum_i a_ik) /
     S``, which must not be negative; `t` leaves half of every ``S_k`` for what rounding hides of the
@@ -260,5 +283,8 @@ def _balanced(problem: MultinomialProblem, pull: np.ndarray, drift: float) -> tu
     mixed *= share
     mixed += (1.0 - share) * pull
     reach = C * sizes.reach
-    off = reach * math.sqrt(problem.n_classes) * hidden / total + share * 4.0 * gamma(sizes.rows + 8.0) * reach
+    off = (
+        reach * math.sqrt(problem.n_classes) * hidden / total
+        + share * 4.0 * gamma(sizes.rows + 8.0) * reach
+    )
     return mixed, share, off + 8.0 * UNIT * float(np.sqrt(square(mixed)))

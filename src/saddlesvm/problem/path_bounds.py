@@ -114,7 +114,7 @@ def half_squared_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 class Interval:
-    """Every C between two neighbouring knots: bounds, the best mixture of the two models, and the largest gap.
+    """Every C between two knots: bounds, the best mixture of the two models, and the largest gap.
 
     Parameters
     ----------
@@ -147,12 +147,14 @@ class Interval:
         return min(max(float(first + second * self.share(C)), 0.0), 1.0)
 
     def bounds(self, C: float) -> tuple[np.ndarray, np.ndarray]:
-        """An upper bound on the objective of the model for C, and a lower one on every model's, of shape (k,) each."""
+        """Return bounds on the objective for C: an upper one of the model, a lower one of all."""
         t = self.share(C)
         u = self.mixture(C)
         R1, R2 = self._norms
         L1, L2 = self._losses
-        primal = (1.0 - u) * R1 + u * R2 - u * (1.0 - u) * self.apart + C * ((1.0 - u) * L1 + u * L2)
+        primal = (
+            (1.0 - u) * R1 + u * R2 - u * (1.0 - u) * self.apart + C * ((1.0 - u) * L1 + u * L2)
+        )
         dual = (1.0 - t) * self.low.dual + t * self.high.dual + t * (1.0 - t) * self.pulled_apart
         return primal + self.rounding, dual - self.rounding
 
@@ -171,7 +173,7 @@ class Interval:
         return gamma(self.low.penalised.shape[1] + BOUND_UNITS) * size + mixed
 
     def _pieces(self) -> list[float]:
-        """The places from 0 to 1 between which the best share of the upper knot's weights is a linear function."""
+        """Return the places between which the best share of the upper knot's weights is linear."""
         a, b = self._best_share()
         roots = [cut for one in (a, a - 1.0) for cut in _roots((one, b, 0.0))]
         return sorted({0.0, 1.0, *(cut for cut in roots if 0.0 < cut < 1.0)})
@@ -199,7 +201,9 @@ class Interval:
 
     def _sums(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """``R(w)`` and ``L(w)`` of both knots, over all sub-problems."""
-        (R1, R2), (L1, L2) = ((float(one.sum()), float(other.sum())) for one, other in (self._norms, self._losses))
+        (R1, R2), (L1, L2) = (
+            (float(one.sum()), float(other.sum())) for one, other in (self._norms, self._losses)
+        )
         return (R1, R2), (L1, L2)
 
     def _primal(self, share: Share) -> Quadratic:
@@ -210,8 +214,15 @@ class Interval:
         wide = self.high.C - self.low.C
         apart = float(self.apart.sum())
         return (
-            R1 + a * (R2 - R1) - apart * a * (1.0 - a) + low * (L1 + a * (L2 - L1)) + float(self.rounding.sum()),
-            b * (R2 - R1) - apart * b * (1.0 - 2.0 * a) + wide * (L1 + a * (L2 - L1)) + low * b * (L2 - L1),
+            R1
+            + a * (R2 - R1)
+            - apart * a * (1.0 - a)
+            + low * (L1 + a * (L2 - L1))
+            + float(self.rounding.sum()),
+            b * (R2 - R1)
+            - apart * b * (1.0 - 2.0 * a)
+            + wide * (L1 + a * (L2 - L1))
+            + low * b * (L2 - L1),
             apart * b * b + wide * b * (L2 - L1),
         )
 

@@ -131,7 +131,9 @@ class L2(NamedTuple):
 
 
 class ElasticNet(NamedTuple):
-    """Half a square and an absolute value, ``r(w) = w^2 / 2 + l1 |w|``: weights whose pull stays below l1 are zero.
+    """Half a square and an absolute value, ``r(w) = w^2 / 2 + l1 |w|``.
+
+    Weights whose pull stays below l1 are zero.
 
     Source: Zou and Hastie (2005), "Regularization and variable selection via the elastic net";
     Shalev-Shwartz and Zhang (2014), "Accelerated proximal stochastic dual coordinate ascent", for
@@ -164,7 +166,9 @@ class ElasticNet(NamedTuple):
 
 
 class L1(NamedTuple):
-    """The absolute value, ``r(w) = l1 |w|``: few weights are not zero, and no pull is stronger than l1.
+    """The absolute value, ``r(w) = l1 |w|``.
+
+    Few weights are not zero, and no pull is stronger than l1.
 
     Source: Tibshirani (1996), "Regression shrinkage and selection via the lasso".
     """
@@ -212,7 +216,9 @@ def elastic_net(l1_ratio: float) -> ScaledPenalty:
     """
     if l1_ratio == 1.0:
         return ScaledPenalty(L1(), 1.0)
-    return ScaledPenalty(ElasticNet(l1_ratio / (1.0 - l1_ratio)) if l1_ratio > 0.0 else L2(), 1.0 - l1_ratio)
+    return ScaledPenalty(
+        ElasticNet(l1_ratio / (1.0 - l1_ratio)) if l1_ratio > 0.0 else L2(), 1.0 - l1_ratio
+    )
 
 
 def _of_penalty(name: str) -> Callable[..., Any]:
@@ -281,7 +287,9 @@ def weight_in_block(penalty: Any, v: np.ndarray, j: Any, scale: float) -> float:
     return float(penalty.weight_of(v, j, scale))
 
 
-def _pick_weight_at(penalty: types.Type, v: types.Type, j: types.Type, scale: types.Type) -> Callable[..., Any]:
+def _pick_weight_at(
+    penalty: types.Type, v: types.Type, j: types.Type, scale: types.Type
+) -> Callable[..., Any]:
     if is_block(python_class(penalty)):
         return lambda penalty, v, j, scale: weight_in_block(penalty, v, np.int64(j), scale)
     return lambda penalty, v, j, scale: weight(penalty, scale * v[j])
@@ -290,7 +298,9 @@ def _pick_weight_at(penalty: types.Type, v: types.Type, j: types.Type, scale: ty
 @operation(_pick_weight_at)
 def weight_at(penalty: Any, v: np.ndarray, j: Any, scale: float) -> float:
     """The weight of feature j that belongs to the pull ``scale v``."""
-    return float(penalty.weight_of(v, j, scale) if is_block(penalty) else penalty.weight(scale * v[j]))
+    return float(
+        penalty.weight_of(v, j, scale) if is_block(penalty) else penalty.weight(scale * v[j])
+    )
 
 
 def _pick_score(
@@ -320,7 +330,9 @@ def _pick_score(
 
 @operation(_pick_score)
 def score(penalty: Penalty, X: Rows, i: int, v: np.ndarray, scale: float) -> float:
-    """``x_i . w`` with the weights w that belong to the pull ``scale v``; the last weight, an intercept's, is its own
-    pull."""
+    """Return ``x_i . w`` with the weights w that belong to the pull ``scale v``.
+
+    The last weight, an intercept's, is its own pull.
+    """
     weights = [weight_at(penalty, v, j, scale) for j in range(v.size - 1)]
     return float(X.dense_row(i) @ np.array([*weights, scale * v[-1]]))

@@ -1,4 +1,6 @@
-"""One regularised risk problem: rows, labels, weights, loss, lambda, intercept. Only this file relates C and lambda.
+"""One regularised risk problem: rows, labels, weights, loss, lambda, intercept.
+
+Only this file relates C and lambda.
 
     P(w) = (1/n) sum_i s_i phi_i(x_i . w) + (lambda/2) ||w||^2          or, times n C = 1 / lambda,
     C sum_i s_i phi_i(x_i . w) + (1/2) ||w||^2                          with  C = 1 / (lambda n).
@@ -39,7 +41,9 @@ from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import STRENGTH, check
 
 Value = TypeVar("Value")
-TARGET_UNITS = 4.0  # of the last place of a target, that its distance from an intercept may be off by
+TARGET_UNITS = (
+    4.0  # of the last place of a target, that its distance from an intercept may be off by
+)
 
 
 def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]:
@@ -51,7 +55,10 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
         Both or neither were given, or the given value is no strength.
     """
     if C is None and lam is None:
-        raise ValueError("give C or lam (lambda), the strength that the objective was made with: C = 1 / (lambda n)")
+        raise ValueError(
+            "give C or lam (lambda), the strength that the objective was made with: "
+            "C = 1 / (lambda n)"
+        )
     if C is not None and lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     name, given = ("C", C) if C is not None else ("lam", lam)
@@ -62,7 +69,7 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
 
 
 class Strength(NamedTuple):
-    """The weight of the losses beside the regulariser, and the form in which objectives are reported.
+    """The weight of the losses beside the regulariser, and the form of reported objectives.
 
     Attributes
     ----------
@@ -88,7 +95,7 @@ class Strength(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """The factor of an objective in the C form for its report: `share`, or lambda in the lambda form."""
+        """The factor of an objective in the C form for its report: `share`, or lambda."""
         return self.lam if self.uses_lambda else self.share
 
     @property
@@ -98,7 +105,9 @@ class Strength(NamedTuple):
 
 
 class Rooms(NamedTuple):
-    """Memory that a problem over files may use, each array of shape (n_all,), in memory or in a mapped file.
+    """Memory that a problem over files may use.
+
+    Each array has the shape (n_all,), in memory or in a mapped file.
 
     Attributes
     ----------
@@ -152,7 +161,7 @@ class Weighted:
 
     @property
     def unit(self) -> float:
-        """The factor of an objective in the C form for its report: 1, or lambda in the lambda form."""
+        """The factor of an objective in the C form for its report: 1, or lambda."""
         return self.strength.unit
 
     @property
@@ -289,7 +298,7 @@ class Problem(Weighted):
         return Regularizer(self.penalty, self.intercept, self.fixed)
 
     def pulled(self, pull: np.ndarray) -> np.ndarray:
-        """``C`` times a sum ``sum_i a_i x_i`` over the members, and the pull that stands still; changes `pull`."""
+        """Return C times the sum `pull`, in place, plus the pull that stands still."""
         pull *= self.C
         return pull + self.fixed if self.fixed.size else pull
 
@@ -310,7 +319,9 @@ class Problem(Weighted):
 
     def point_sizes(self, alpha: np.ndarray, *, signs: bool = False) -> PointSizes:
         """The sizes of a dual point, for bounds on rounding; `signs` adds sums of both signs."""
-        return point_sizes(self.loss, self.y, self.norms, self.weights, self.members, alpha, signs=signs)
+        return point_sizes(
+            self.loss, self.y, self.norms, self.weights, self.members, alpha, signs=signs
+        )
 
     def balanced(self, alpha: np.ndarray) -> np.ndarray:
         """Return dual variables with the required sum; the array itself if no sum is required."""
@@ -319,7 +330,7 @@ class Problem(Weighted):
 
     @cached_property
     def target_noise(self) -> float:
-        """What the last places of the targets can amount to in the objective of the C form; zero for labels."""
+        """What the last places of targets can amount to in the objective of the C form."""
         sizes = self.point_sizes(np.zeros(self.y.size))
         facts = self.facts
         errors = MarginErrors(0.0, TARGET_UNITS * UNIT, 0.0)
@@ -335,17 +346,23 @@ class Problem(Weighted):
         if part.X is self.X:
             return self.terms
         y = part.of(self.y).astype(np.float64, copy=False)
-        return Terms(part.X, self.loss, y, part.of(self.weights), part.of(self.norms), self.C, self.penalty)
+        return Terms(
+            part.X, self.loss, y, part.of(self.weights), part.of(self.norms), self.C, self.penalty
+        )
 
     @in_memory_cached
     def pointwise(self) -> Pointwise:
         """Loss, labels and weights as compiled kernels take them."""
-        return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights, self.in_arrays)
+        return Pointwise(
+            self.loss, self.y.astype(np.float64, copy=False), self.weights, self.in_arrays
+        )
 
     @cached_property
     def of_members(self) -> Pointwise:
         """Loss, labels and weights of the members only."""
-        return Pointwise(self.loss, self.gathered(self.y), self.gathered(self.weights), self.in_arrays)
+        return Pointwise(
+            self.loss, self.gathered(self.y), self.gathered(self.weights), self.in_arrays
+        )
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
         """Return a copy of dual variables that the solver goes on to change.
@@ -363,7 +380,9 @@ class Problem(Weighted):
         """Return the problem of a part of a pass, with all other dual variables fixed."""
         if part.X is self.X:
             return self
-        return self.over(part.X, part.of(self.y), part.of(self.weights), part.of(self.norms), part.rows)
+        return self.over(
+            part.X, part.of(self.y), part.of(self.weights), part.of(self.norms), part.rows
+        )
 
     def of_block(self, block: RowBlock) -> Self:
         """The same of a block's rows."""
@@ -379,14 +398,27 @@ class Problem(Weighted):
     def of_rows(self, X: Rows, chosen: np.ndarray) -> Self:
         """The same of some rows, whose values are X."""
         members = np.arange(chosen.size, dtype=np.int32)
-        return self.over(X, self.y[chosen], weights_at(self.weights, chosen), self.norms[chosen], members)
+        return self.over(
+            X, self.y[chosen], weights_at(self.weights, chosen), self.norms[chosen], members
+        )
 
-    def over(self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray) -> Self:
+    def over(
+        self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray
+    ) -> Self:
         """The problem of some rows in memory; it reports its objectives in the C form."""
         return replace(
-            self, X=X, y=y.astype(np.float64, copy=False), weights=weights, norms=norms, members=members, place=None,
-            rooms=NO_ROOM, uses_lambda=False, share=1.0, intercept=self.intercept.of_block,
-        )  # fmt: skip
+            self,
+            X=X,
+            y=y.astype(np.float64, copy=False),
+            weights=weights,
+            norms=norms,
+            members=members,
+            place=None,
+            rooms=NO_ROOM,
+            uses_lambda=False,
+            share=1.0,
+            intercept=self.intercept.of_block,
+        )
 
     def _members_of(self, block: RowBlock) -> np.ndarray:
         """The rows of a block that take part, in the numbering of the block."""
@@ -415,7 +447,11 @@ class Problem(Weighted):
     @cached_property
     def is_small(self) -> bool:
         """True if the problem is so small that no compiled code pays."""
-        return self.X.is_small and has_array_methods(self.loss) and (self.place is None or not self.on_files)
+        return (
+            self.X.is_small
+            and has_array_methods(self.loss)
+            and (self.place is None or not self.on_files)
+        )
 
     @cached_property
     def in_arrays(self) -> bool:
@@ -432,7 +468,8 @@ class Problem(Weighted):
     def describe(self) -> str:
         """A line that says which problem this is."""
         return (
-            f"{loss_name(self.loss)} loss, {self.members.size:,} rows x {self.n_features:,} features, "
+            f"{loss_name(self.loss)} loss, {self.members.size:,} rows x "
+            f"{self.n_features:,} features, "
             f"C = {self.C:g} (lambda = {self.lam:g}), intercept {self.intercept}"
         )
 
@@ -491,11 +528,17 @@ def make_problem(
     rows.check_layout(X)
     made = make_intercept(intercept, X.bias)
     if made.scale != X.bias:
-        raise ValueError(f"intercept {str(made)!r} does not work with a virtual feature of value {X.bias:g}")
+        raise ValueError(
+            f"intercept {str(made)!r} does not work with a virtual feature of value {X.bias:g}"
+        )
     count = X.n_rows
     dtype = np.int32 if count < 2**31 else np.int64
     members = place.members if members is None and place is not None else members
-    chosen = np.arange(count, dtype=dtype) if members is None else np.ascontiguousarray(members, dtype=dtype)
+    chosen = (
+        np.arange(count, dtype=dtype)
+        if members is None
+        else np.ascontiguousarray(members, dtype=dtype)
+    )
     n = chosen.size
     C, _ = resolve_C(C, lam, n)
     in_few_bytes = place is not None and place.reads_files and is_classification(loss)

@@ -1,4 +1,4 @@
-"""The regulariser: the penalty of the features' weights, and what a regularised intercept is charged.
+"""The regulariser: the penalty of the weights, and what a regularised intercept is charged.
 
 All code takes ``R(w)``, ``R*(v)`` and ``w = grad R*(v)`` from this file. Both have shape (d + 1,),
 the place of the virtual feature last. A regularised intercept is charged half its square, so that
@@ -28,7 +28,9 @@ from saddlesvm.problem.penalties import (
 )
 from saddlesvm.runtime.compiled import kernel
 
-MOST_OF_BLAS = 10_000  # values of a vector up to which OpenBLAS takes one thread; its source says so
+MOST_OF_BLAS = (
+    10_000  # values of a vector up to which OpenBLAS takes one thread; its source says so
+)
 
 
 @kernel
@@ -111,7 +113,7 @@ class Regularizer:
         object.__setattr__(self, "sees_last", self.intercept.penalised(np.zeros(1)).size == 1)
 
     def seen(self, w: np.ndarray) -> np.ndarray:
-        """Return the part of w, shape (d + 1,), that R sees: all but the weight of a free intercept."""
+        """Return the part of w that R sees: all but the weight of a free intercept."""
         return w if self.sees_last else w[..., :-1]
 
     @property
@@ -152,8 +154,12 @@ class Regularizer:
         last = self.last
         penalty: Any = self.penalty
         if is_block(penalty):
-            return lambda factor: float(penalty.conjugate(factor * features) + last.conjugate(factor * charged))
-        return lambda factor: conjugate_charges(penalty, features, factor) + last.conjugate(factor * charged)
+            return lambda factor: float(
+                penalty.conjugate(factor * features) + last.conjugate(factor * charged)
+            )
+        return lambda factor: (
+            conjugate_charges(penalty, features, factor) + last.conjugate(factor * charged)
+        )
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """``grad R*(v)``; v itself for half a square."""
@@ -170,7 +176,7 @@ class Regularizer:
         return w
 
     def pull_to(self, w: np.ndarray) -> np.ndarray:
-        """A pull whose weights are w: w itself for half a square, and for a penalty that does not declare its parts."""
+        """Return a pull whose weights are w: w for half a square, or without declared parts."""
         parts = parts_of(self.penalty)
         if parts is None or self.is_plain:
             return w
@@ -187,7 +193,7 @@ class Regularizer:
         return self._charged(w) + self.conjugate(v) - inner(weights, pull)
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
-        """The diagonal of ``R*''(v)``, shape (d + 1,): 1 or 0 in the last place, as R sees the intercept or not."""
+        """Return the diagonal of ``R*''(v)``, shape (d + 1,); 0 for a free intercept."""
         bent = np.ones(v.size)
         if not self.is_plain:
             bent[:-1] = [self.penalty.curvature(one) for one in v[:-1].tolist()]
@@ -204,7 +210,7 @@ class Regularizer:
         )
 
     def beyond(self, v: np.ndarray, distance: float | np.ndarray) -> float:
-        """The share by which dual variables must be shortened for R* to be finite at every pull so near to v.
+        """Return the share to shorten dual variables by for a finite R* at every pull so near to v.
 
         `distance` is a number for all places, or an array with a number for each.
 

@@ -30,20 +30,22 @@ PRECISION = 1e-6  # relative precision of a factor
 EVALUATIONS = 100  # most sums over n numbers to find it
 TURNS = 5  # searches of a factor at most, each followed by one of a free intercept
 TURN_GAIN = 1e-6  # relative gain of a turn below which it was the last
-MOST_SCORES = 2**25  # scores of a joint problem's rows beyond which their many sums would take too long
+# Scores of a joint problem's rows beyond which their many sums would take too long.
+MOST_SCORES = 2**25
 BEYOND = 1e-9  # of a margin of 1, more than its rounding
-COSTLIER = 1.0 + 4.0 * BEYOND  # a model without loss may cost so much more than another, whose rounding may cost that
+# A model without loss may cost so much more than another, whose rounding may cost that.
+COSTLIER = 1.0 + 4.0 * BEYOND
 GAIN = 1e-9  # relative gain below which a model stays as it is
-FACTORS = (
-    0.0,
-    *(2.0**k for k in range(-8, 3)),
-)  # of a model over files, among which the best is looked for
+# Factors of a model over files, among which the best is looked for.
+FACTORS = (0.0, *(2.0**k for k in range(-8, 3)))
 ANY = (-np.inf, np.inf)  # factors
 
 Candidate = tuple[float, Any]  # the objective in the C form, and a point for `evaluate`
 
 
-def lowest(objective: Callable[[float], float], within: tuple[float, float] = ANY) -> tuple[float, float]:
+def lowest(
+    objective: Callable[[float], float], within: tuple[float, float] = ANY
+) -> tuple[float, float]:
     """Return the allowed factor with the lowest objective, which is convex, and that objective.
 
     It is never above the objectives at 0 and 1.
@@ -74,7 +76,7 @@ def _without_loss(
     value: float,
     within: tuple[float, float] = ANY,
 ) -> tuple[float, float] | None:
-    """The factor that brings all margins of a model just beyond 1, and the objective there, which is R alone.
+    """Return the factor that brings all margins just beyond 1, and the objective there, R alone.
 
     There, the rounding of the margins counts for nothing, whatever C is: at the corner of the
     hinge, C times it may be most of the objective. None if a row is on the wrong side, or still
@@ -124,7 +126,9 @@ def multiple(
     nothing = np.zeros(terms.y.size)
 
     def paid(factor: float, offset: float) -> float:
-        return float(loss_sums(terms, problem.members, factor * z, offset, nothing)[0]) + kind.paid(offset)
+        return float(loss_sums(terms, problem.members, factor * z, offset, nothing)[0]) + kind.paid(
+            offset
+        )
 
     def objective(factor: float) -> float:
         return primal_of(problem.C, paid(factor, offset), charged(factor))
@@ -139,7 +143,9 @@ def multiple(
         offset = kind.best(terms, problem.members, factor * z, offset)
     if is_classification(problem.loss):
         least = float((terms.y[problem.members] * (z + first)).min())
-        found = _without_loss(least, lambda factor: paid(factor, factor * first), charged, value, within)
+        found = _without_loss(
+            least, lambda factor: paid(factor, factor * first), charged, value, within
+        )
         if found is not None:
             factor, value = found
             return factor, factor * first, value
@@ -165,7 +171,8 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
     constant = np.full(problem.members.size, 0.0 if kind.constrained else problem.scale)
     alone = kind.best(terms, problem.members, constant, 0.0)
     rays = [(last, constant, alone)]
-    expanded = not kind.homogeneous  # such a model is that of feasible dual variables, of which no multiple is feasible
+    # Such a model is that of feasible dual variables, of which no multiple is feasible.
+    expanded = not kind.homogeneous
     if model is not None and not expanded and (model.coef.any() or model.intercept):
         w, offset = kind.split(np.append(model.coef, model.intercept / (problem.scale or 1.0)))
         rays.append((w, margins(problem, w), offset))
@@ -193,10 +200,14 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
         return
     shares = np.bincount(own, weights, problem.n_classes)
     last = np.zeros((problem.n_classes, problem.n_features + 1))
-    last[:, -1] = float(problem.intercept.present) * ((shares == shares.max()) - 1.0 / problem.n_classes)
+    last[:, -1] = float(problem.intercept.present) * (
+        (shares == shares.max()) - 1.0 / problem.n_classes
+    )
     rays = [last]
     if model is not None:
-        rays.append(np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)]))
+        rays.append(
+            np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)])
+        )
     for W in rays:
         scores = scores_of_rows(problem.X, W)[members]
 

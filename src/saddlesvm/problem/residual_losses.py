@@ -1,4 +1,4 @@
-"""The regression losses: functions of ``z - y``. :mod:`saddlesvm.problem.losses` has their table and sources."""
+"""The regression losses: functions of ``z - y``; their table is in the file `losses`."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ class Huber(NamedTuple):
     options={"tau": SHARE},
 )
 class Pinball(NamedTuple):
-    """tau (y - z) below the target, (1 - tau) (z - y) above it: the regression of the quantile `tau`.
+    """tau (y - z) below the target, (1 - tau) (z - y) above it: regression of a quantile.
 
     Source: Koenker and Bassett (1978), "Regression quantiles".
     """

@@ -53,7 +53,7 @@ PARABOLA_REACH = 5.0  # steps below them where a top is trusted
 
 
 class RowSums(NamedTuple):
-    """The sums over the rows of weights and a dual point, and what bounds on their rounding depend on.
+    """The sums over the rows of weights and a dual point, and what their rounding depends on.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Responses(Protocol):
 
 @singledispatch
 def responses_of(problem: Any, w: np.ndarray, given_offset: bool = False) -> Responses:
-    """What the rows of a problem respond to weights; machines with more scores register their own."""
+    """Return what the rows respond to weights; machines with more scores register their own."""
     return Margins(problem, w, given_offset)
 
 
@@ -146,7 +146,9 @@ class Margins:
         if problem.intercept.constrained:
             z = self.margins()
             best = problem.intercept.best
-            self.offset = offset if given_offset else best(problem.pointwise, problem.members, z, offset)
+            self.offset = (
+                offset if given_offset else best(problem.pointwise, problem.members, z, offset)
+            )
 
     def margins(self) -> np.ndarray:
         """The margins of the members but for the offset; they are kept."""
@@ -155,7 +157,7 @@ class Margins:
 
     @cached_property
     def centred(self) -> tuple[Pointwise, float]:
-        """The terms of the losses, and the offset of margins; a regression subtracts it from targets.
+        """The terms of the losses, and the offset of margins; regressions take it off the targets.
 
         If the dual variables of a free intercept sum to zero, neither objective changes. But
         if the labels are far from zero, their products with the dual variables are large and
@@ -188,9 +190,13 @@ class Margins:
     def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; margins that are not at hand are not kept."""
         if self.z is None:
-            return self._accounted(alpha, tuple(sums_of_margins(self.problem, self.scored, alpha).tolist()))
+            return self._accounted(
+                alpha, tuple(sums_of_margins(self.problem, self.scored, alpha).tolist())
+            )
         terms, added = self.centred
-        return self._accounted(alpha, tuple(loss_sums(terms, self.problem.members, self.z, added, alpha)))
+        return self._accounted(
+            alpha, tuple(loss_sums(terms, self.problem.members, self.z, added, alpha))
+        )
 
     def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """The sums and the pull by one pass over the rows."""
@@ -198,7 +204,7 @@ class Margins:
         return self._accounted(alpha, tuple(sums.tolist())), pull
 
     def _accounted(self, alpha: np.ndarray, sums: tuple[float, ...]) -> RowSums:
-        """The sums with the dual point's sizes, errors of margins, and the move to the sum asked for."""
+        """Return the sums with the point's sizes, errors of margins, and the move to the total."""
         problem = self.problem
         kind = self.problem.intercept
         terms, added = self.centred
@@ -207,12 +213,18 @@ class Margins:
         facts = problem.facts
         move = STILL
         if kind.constrained:
-            move = move_of(terms, Group(problem.members, kind), problem.norms, alpha, sizes, sums[3])
-        errors = margin_errors(facts.rows, norm_of(self.scored), added, shifted=added != (self.offset or 0.0))
+            move = move_of(
+                terms, Group(problem.members, kind), problem.norms, alpha, sizes, sums[3]
+            )
+        errors = margin_errors(
+            facts.rows, norm_of(self.scored), added, shifted=added != (self.offset or 0.0)
+        )
 
         def around(move: float) -> float:
             nothing = np.zeros(alpha.size)
-            return float(loss_sums(terms, problem.members, self.margins(), added + move, nothing)[0])
+            return float(
+                loss_sums(terms, problem.members, self.margins(), added + move, nothing)[0]
+            )
 
         return RowSums(sums, facts, sizes, errors, move, around)
 
@@ -264,7 +276,9 @@ def best_scale(
     if bend > 0.0:
         factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend)
     if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP:
-        found = minimize_scalar(negated_dual, bounds=(0.0, most), method="bounded", options={"xatol": precision})
+        found = minimize_scalar(
+            negated_dual, bounds=(0.0, most), method="bounded", options={"xatol": precision}
+        )
         return float(found.x) if found.fun < one else most
     return most * min(max(factor, 0.0), 1.0)
 
@@ -274,7 +288,9 @@ def room_of(terms: Pointwise, rows: np.ndarray, norms: np.ndarray, alpha: np.nda
     high = box_of(terms.loss, terms.y, terms.weights)[1]
     way = (high - alpha)[rows]
     pulled = inner(way, radii(norms[rows]))
-    return Room(float(way.sum()), pulled, float(loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)[3]))
+    return Room(
+        float(way.sum()), pulled, float(loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)[3])
+    )
 
 
 def move_of(

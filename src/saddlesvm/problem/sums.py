@@ -82,7 +82,9 @@ def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, fact
 
 
 @silent
-def dual_of_margins(terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray) -> None:
+def dual_of_margins(
+    terms: Pointwise, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray
+) -> None:
     """Set ``alpha_i = -s_i phi_i'(z_i + offset)`` for the members: these are dual feasible."""
     methods = methods_of(terms.loss)
     for places, rows in in_blocks(members, terms.y.size):
@@ -117,7 +119,9 @@ def sums_of_margins(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> np.nd
     return _sums_over_rows(problem, w, alpha, SUMS)
 
 
-def sums_and_pull(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def sums_and_pull(
+    problem: Problem, w: np.ndarray, alpha: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """:func:`sums_of_margins` and :func:`dual_weights` in one pass over the rows."""
     if _is_device(problem):
         return sums_of_margins(problem, w, alpha), dual_weights(problem, alpha)
@@ -128,7 +132,9 @@ def sums_and_pull(problem: Problem, w: np.ndarray, alpha: np.ndarray) -> tuple[n
 def _sums_over_rows(problem: Problem, w: np.ndarray, alpha: np.ndarray, size: int) -> np.ndarray:
     """The sums of a pass that keeps no margins; behind them the rows times `alpha`, if asked."""
     if _is_device(problem):
-        return np.array(loss_sums(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha))
+        return np.array(
+            loss_sums(problem.pointwise, problem.members, margins(problem, w), 0.0, alpha)
+        )
     w = np.ascontiguousarray(w, dtype=np.float64)
 
     def add_part(part: Part, found: np.ndarray) -> None:

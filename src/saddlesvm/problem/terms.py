@@ -11,8 +11,8 @@ from saddlesvm.problem.penalties import Penalty
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.compiled import inlined
 
-# Rows whose terms are computed at once: their arrays of 64 KB stay in a core's cache. Measured: half
-# the time of 2^16.
+# Rows whose terms are computed at once: their arrays of 64 KB stay in a core's cache. Measured:
+# half the time of 2^16.
 BLOCK = 2**13
 
 
@@ -38,7 +38,7 @@ class Pointwise(NamedTuple):
 
 
 def box_of(loss: Loss, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds of the dual variables, shape (n,) each, proportional to the weights."""
+    """Return lower and upper bounds of the dual variables, shape (n,); weights multiply them."""
     least, most = loss.bounds(-1.0, 1.0)
     low, high = loss.bounds(1.0, 1.0)
     ahead = y > 0.0
@@ -102,5 +102,7 @@ def chosen(terms: Pointwise, members: np.ndarray) -> tuple[np.ndarray, Any]:
 def within_bounds(methods: Any, loss: Any, a: np.ndarray, y: np.ndarray, s: Any) -> np.ndarray:
     """Return `a`, moved back to its bounds if rounding took it beyond."""
     low, high = methods.bounds(loss, y, s)
-    inside: np.ndarray = np.where(methods.conjugate(loss, a, y, s) < np.inf, a, np.minimum(np.maximum(a, low), high))
+    inside: np.ndarray = np.where(
+        methods.conjugate(loss, a, y, s) < np.inf, a, np.minimum(np.maximum(a, low), high)
+    )
     return inside

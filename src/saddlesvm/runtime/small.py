@@ -1,7 +1,7 @@
 """Limits below which NumPy is as fast as compiled code, without the time to compile.
 
-A kernel may have a twin in NumPy beside it, see :func:`beside`. The sizes of the data alone choose between the two, so
-that the same data always take the same path, whatever is compiled already.
+A kernel may have a twin in NumPy beside it, see :func:`beside`. The sizes of the data alone choose
+between the two, so that the same data always take the same path, whatever is compiled already.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ class Most:
     values : int
         Stored values of the rows, and `per_row` for each row besides.
     dense : int
-        Values of dense rows, of which the BLAS makes scores and sums. Of more values in float32, which become float64
-        for it, fits by kernels take 1 / 1.67 of the time (150,000 x 100, easy C, 26 November 2026).
+        Values of dense rows, of which the BLAS makes scores and sums. Of more values in float32,
+        which become float64 for it, fits by kernels take 1 / 1.67 of the time (150,000 x 100, easy
+        C, 26 November 2026).
     step : float
         Operations that make and factor the matrix of Newton's equations, roughly.
     """
@@ -33,8 +34,10 @@ class Most:
     step = 2e7
 
 
-def beside(twin: Callable[..., Any], is_small: Callable[[Any], bool]) -> Callable[[Function], Function]:
-    """Let Python code that calls a kernel get its `twin` in NumPy, with the same arguments, for small work.
+def beside(
+    twin: Callable[..., Any], is_small: Callable[[Any], bool]
+) -> Callable[[Function], Function]:
+    """Let Python code that calls a kernel get its `twin` in NumPy for small work.
 
     Parameters
     ----------
@@ -45,7 +48,8 @@ def beside(twin: Callable[..., Any], is_small: Callable[[Any], bool]) -> Callabl
     Returns
     -------
     callable
-        A decorator. What it returns has the kernel as its attribute ``compiled``, for other kernels to call.
+        A decorator. What it returns has the kernel as its attribute ``compiled``, for other
+        kernels to call.
     """
 
     def declare(compiled: Function) -> Function:
@@ -53,7 +57,8 @@ def beside(twin: Callable[..., Any], is_small: Callable[[Any], bool]) -> Callabl
         def chosen(first: Any, *others: Any) -> Any:
             return twin(first, *others) if is_small(first) else compiled(first, *others)
 
-        chosen.compiled, chosen.twin = compiled, twin  # type: ignore[attr-defined]
+        chosen.compiled = compiled  # type: ignore[attr-defined]
+        chosen.twin = twin  # type: ignore[attr-defined]
         return chosen  # type: ignore[return-value]
 
     return declare
