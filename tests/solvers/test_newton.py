@@ -26,7 +26,7 @@ from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.newton import BlockNewton as Newton
+from saddlesvm.solvers.newton import Newton
 from support import (
     ALL_LOSSES,
     CLASSIFIERS,

@@ -40,7 +40,7 @@ from saddlesvm.rows.memory_plan import (
 )
 from saddlesvm.runtime.clock import limit_to_share, seconds_compiling
 from saddlesvm.solvers.auto import Auto
-from saddlesvm.solvers.second_order.newton import Newton
+from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
 
 DUAL_BYTES = 12  # of a dual variable in a CSR array

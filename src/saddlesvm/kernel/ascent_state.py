@@ -19,7 +19,7 @@ from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.solvers.base import State
-from saddlesvm.solvers.second_order.first_point import NOTHING
+from saddlesvm.solvers.task import NOTHING
 
 SAMPLE = 128  # rows of each group that make the rough model of a first point (guessed)
 PAIR = 2  # rows of a pair

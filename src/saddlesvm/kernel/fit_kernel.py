@@ -44,7 +44,7 @@ from saddlesvm.problem.intercepts import Free
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.interrupts import raise_interrupts
-from saddlesvm.solvers.second_order.newton import Newton
+from saddlesvm.solvers.newton import Newton
 
 EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
 # Values of C tried for an infinite C, until no multiplier reaches one

@@ -60,7 +60,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import arithmetic, searching_kernel
-from saddlesvm.solvers.second_order.first_point import NOTHING
+from saddlesvm.solvers.task import NOTHING
 
 # Violation, relative to the gap asked for, that often proves it if margins are about 1 (seen)
 FIRST_ACCURACY = 1.5

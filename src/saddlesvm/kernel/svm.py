@@ -224,7 +224,7 @@ callbacks, warm_start, checkpoint
     value.
 
     With ``kernel="linear"``, ``solver="auto"`` and more than 512 rows, Newton's method finds the
-    weights of the features (:class:`~saddlesvm.solvers.second_order.newton.Newton`; an epoch is one
+    weights of the features (:class:`~saddlesvm.solvers.newton.Newton`; an epoch is one
     of its steps): a million rows of 50 features take a second or so.
 
     Examples

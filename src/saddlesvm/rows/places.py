@@ -79,7 +79,7 @@ class Memory:
             self.values_per_row = self.matrix.nnz / max(1, self.n)
             self.block = max(LEAST_ROWS, int(IN_CACHE / max(1.0, self.values_per_row)))
             if self.matrix.dtype == FLOAT64 or self.n <= self.block:
-                self.matrix = self.matrix.astype(FLOAT64, copy=False)
+                self.matrix = with_kind(self.matrix, FLOAT64)
                 # SciPy's products read rows once: nothing is gained by blocks where no block is widened.
                 self.block = max(1, self.n)
 
@@ -91,7 +91,7 @@ class Memory:
             values = self.X.values[rows if self.whole else self.members[rows]]
             return values if values.dtype == wanted else widen(values, wanted)
         if not isinstance(rows, slice):
-            return self.matrix[rows].astype(self.kind, copy=False)
+            return with_kind(self.matrix[rows], self.kind)
         if self.matrix.dtype == self.kind and rows.stop - rows.start == self.n:
             return self.matrix
         # Values are widened into an array that the next block uses again: new memory takes longer.
@@ -204,26 +204,38 @@ class Memory:
 
     def pull_squares(self, block: Any, bends: np.ndarray) -> np.ndarray:
         """``sum_i bend_i x_i^2`` over the rows of a block, the squares feature by feature, shape as for a pull."""
-        squares = block.multiply(block).tocsr() if self.is_sparse else block * block
+        if self.is_sparse:
+            # The same places: SciPy's product of two matrices looks for them again.
+            squared = (block.data * block.data, block.indices, block.indptr)
+            squares = sparse.csr_array(squared, shape=block.shape)
+        else:
+            squares = block * block
         found = self.pull(squares, bends)
         found[-1] *= self.constant
         return found
 
-    def diagonal(self, bends: np.ndarray) -> np.ndarray:
-        """The diagonal of :meth:`gram` over all rows."""
+    def diagonal(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
+        """The diagonal of :meth:`gram`."""
+        few = self if rows.size == self.n else self.take(rows)
         found = np.zeros(self.d + 1)
-        for rows, block in self.blocks():
-            found += self.pull_squares(block, bends[rows])
+        for part, block in few.blocks():
+            found += few.pull_squares(block, bends[part])
         return found
 
     def take(self, rows: np.ndarray) -> Memory:
         """A copy of some rows; their blocks keep the precision of this place."""
         if self.matrix is not None:
             # A copy anyway: in double precision it is read in one piece.
-            some = self.matrix[rows].astype(FLOAT64, copy=False)
+            some = with_kind(self.matrix[rows], FLOAT64)
             return Memory(as_rows(some, self.constant), np.arange(rows.size))
         taken = Memory(self.X.taken(rows if self.whole else self.members[rows]), np.arange(rows.size))
         taken.kind = self.kind
         taken.piece = self.piece
         taken.block = self.block
         return taken
+
+
+def with_kind(matrix: Any, kind: np.dtype) -> Any:
+    """A sparse matrix in a precision; SciPy's own way sorts the places of each row as well."""
+    data = matrix.data.astype(kind, copy=False)
+    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -7,10 +7,10 @@ from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.dcd import DCD
+from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.register import SOLVERS, make_solver, parse_solver, register_solver
 from saddlesvm.solvers.sdca import SDCA
-from saddlesvm.solvers.second_order.newton import Newton
 
 for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks, Columns):
     register_solver(kind)

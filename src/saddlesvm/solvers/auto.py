@@ -2,8 +2,8 @@
 
     small rows                 Newton's method or the interior point method in NumPy
     penalty without a square   the column solver
-    dense rows, many more      Newton's method in array code, unless descent is quick and its
-      rows than features         kernels are at hand
+    dense rows, many more      Newton's method, unless descent is quick and its kernels are at hand
+      rows than features
     else                       dual coordinate descent; then a finish
 
 Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. How fast its
@@ -21,7 +21,7 @@ The last decision, in words, is the remark of each line of a trace.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,8 +36,10 @@ from saddlesvm.runtime.compiled import is_at_hand
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import CALLS, epoch_cost, values_cost
+from saddlesvm.solvers.curvature import coordinate_curvature, count_bending, needs_no_proximity
 from saddlesvm.solvers.dcd import descend
-from saddlesvm.solvers.newton import BlockNewton, is_device, suits
+from saddlesvm.solvers.memory_equations import expected_seconds
+from saddlesvm.solvers.newton import Newton, has_share, is_device, suits
 from saddlesvm.solvers.phases import (
     NEXT_PREDICTION,
     Choosing,
@@ -47,15 +49,7 @@ from saddlesvm.solvers.phases import (
     in_words,
     left_at,
 )
-from saddlesvm.solvers.second_order.equations import NewtonEquations
-from saddlesvm.solvers.second_order.first_point import (
-    bending,
-    coordinate_curvature,
-    needs_no_proximity,
-    sample_shares,
-)
 from saddlesvm.solvers.second_order.linear_algebra import factor_cost
-from saddlesvm.solvers.second_order.newton import Newton, NewtonState
 from saddlesvm.solvers.small.newton import SMALL, small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
 
@@ -105,7 +99,6 @@ LONG_ROWS = 128
 COORDINATES = "coordinate descent"
 FINISH = "Newton"
 FEATURES = "columns"
-BLOCKS = "Newton by blocks"
 
 
 @dataclass
@@ -116,13 +109,13 @@ class AutoState(ChosenState):
     ----------
     begun : bool
         Whether the first solver is chosen.
-    equations : NewtonEquations, optional
-        Those of the finish, while it is not at work.
+    paid : float
+        Predicted seconds of the finish so far, since it began.
     """
 
     phase: str = COORDINATES
     begun: bool = False
-    equations: NewtonEquations | None = field(default=None, repr=False)
+    paid: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -151,7 +144,7 @@ class Auto(Choosing):
     """
 
     name: ClassVar[str] = "auto"
-    phases: ClassVar[tuple[str, ...]] = (COORDINATES, FINISH, FEATURES, BLOCKS, *SMALL)
+    phases: ClassVar[tuple[str, ...]] = (COORDINATES, FINISH, FEATURES, *SMALL)
     any_penalty: ClassVar[bool] = True
     without_square: ClassVar[bool] = True
     memory: float = 1e9
@@ -168,7 +161,7 @@ class Auto(Choosing):
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Return True if Newton's method begins, and multipliers follow from weights."""
-        return is_smooth(problem.loss) and choose_first(problem)[0] == BLOCKS
+        return is_smooth(problem.loss) and choose_first(problem)[0] == FINISH
 
     # ---- The first solver
 
@@ -189,46 +182,26 @@ class Auto(Choosing):
         if start is None and is_smooth(problem.loss):
             state.course.add(0.0, 1.0)
         if start is not None and (self.begin == FINISH or self._is_near(problem, state, start)):
-            solver = Newton(memory=self.memory)
-            inner = solver.init(problem, seed, start)
-            self._begin_with_newton(problem, state, solver, inner, " at the given point")
+            self._begin_with_newton(problem, state, start)
         return state
 
     def step(self, problem: Problem, state: AutoState, budget: Any) -> AutoState:
         """Do a step of the solver at work, and make a prediction when one is due."""
         if not state.begun:
             state.begun = True
-            if is_tall(problem):
-                self._begin_on_samples(problem, state)
-            elif self._is_steep(problem, state):
-                self._begin_with_newton(problem, state, Newton(memory=self.memory, warm_up=0))
+            if self._is_steep(problem, state):
+                self._begin_with_newton(problem, state)
         return super().step(problem, state, budget)
 
-    def _begin_on_samples(self, problem: Problem, state: AutoState) -> None:
-        """Let Newton's method begin on samples of the rows, if enough of them bend at their end."""
-        solver = Newton(memory=self.memory)
-        inner = solver.init(problem, state.seed)
-        if is_cornerless(problem.loss) or inner.active > problem.n_features:
-            self._begin_with_newton(problem, state, solver, inner, " on samples of the rows")
-        else:
-            # The samples' solution is of no use to descent; their cost counts.
-            state.base_rows = inner.rows_touched
-            state.base_epochs = inner.epochs
-
-    @staticmethod
     def _begin_with_newton(
-        problem: Problem,
-        state: AutoState,
-        solver: Newton,
-        inner: NewtonState | None = None,
-        where: str = "",
+        self, problem: Problem, state: AutoState, start: Point | None = None
     ) -> None:
         """Let Newton's method begin, at zero if no point is given."""
-        inner = solver.init(problem, state.seed) if inner is None else inner
-        inner.equations = inner.equations or state.equations
+        where = "" if start is None else " at the given point"
+        solver = Newton(warm_up=0, memory=self.memory)
         state.phase = FINISH
-        state.inner = inner
-        state.equations = None
+        state.inner = solver.init(problem, state.seed, start)
+        state.paid = 0.0
         state.course.promised = np.inf
         state.decision = f"epoch 0: beginning with Newton's method{where}"
         state.update()
@@ -247,7 +220,7 @@ class Auto(Choosing):
         return self._is_cheap(problem, state)
 
     def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
-        return self._step_cost(problem, state) <= CHEAP * epoch_cost(problem)
+        return self._step_cost(problem, count_bending(problem, state.alpha)) <= CHEAP * epoch_cost(problem)
 
     # ---- The change to a finish, and back
 
@@ -292,7 +265,7 @@ class Auto(Choosing):
         is_change = False
         otherwise = ""
         if here > steps * passes:
-            there = steps_cost(self._step_cost(problem, state), passes, steps)
+            there = steps_cost(self._step_cost(problem, count_bending(problem, state.alpha)), passes, steps)
             # Smooth problems whose bending rows span the features need no good start.
             soonest = FIRST_PREDICTIONS[-1]
             if needs_no_proximity(problem, state.alpha, PLENTY):
@@ -312,14 +285,20 @@ class Auto(Choosing):
 
     def check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
         """Return to descent if rounding ends small steps early, or the finish has done too much."""
-        has_own_end = state.phase == BLOCKS or state.phase in SMALL
-        if has_own_end and state.inner.stuck and problem.holds_rows:
-            if state.estimate > target > 0.0:
-                phase = COORDINATES if holds_square(problem.penalty) else FEATURES
-                self.change(problem, state, phase, "nothing to gain in small steps: changing over")
-        elif state.phase == FINISH:
-            cost = passes_cost(problem) + state.inner.equations.cost
-            self.change_back(problem, state, COORDINATES, cost, state.inner.best.primal)
+        if state.phase == FINISH:
+            inner = state.inner
+            if inner.stuck and problem.holds_rows and state.estimate > target > 0.0:
+                self.back_once(problem, state, COORDINATES)
+                return
+            # What the passes and equations so far were expected to take.
+            solving = self._step_cost(problem, inner.active) - passes_cost(problem)
+            spent = inner.epochs * passes_cost(problem) + inner.steps * solving
+            cost = max(spent - state.paid, 0.0)
+            state.paid = spent
+            self.change_back(problem, state, COORDINATES, cost, inner.best.primal)
+        elif state.phase in SMALL and state.inner.stuck and state.estimate > target > 0.0:
+            phase = COORDINATES if holds_square(problem.penalty) else FEATURES
+            self.change(problem, state, phase, "nothing to gain in small steps: changing over")
 
     def on_stall(self, problem: Problem, state: AutoState) -> AutoState | None:
         """Change to the finish if descent stalls before a prediction says so; and back once."""
@@ -335,41 +314,26 @@ class Auto(Choosing):
         return state
 
     def change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
-        """Hand the present point to another solver, and the equations to the finish or back."""
-        if state.phase == FINISH:
-            state.equations = state.inner.equations
+        """Hand the present point to another solver."""
         if phase == FEATURES and state.phase == COORDINATES:
             state.inner.w = problem.regularizer.weights(state.w.astype(np.float64))
+        state.paid = 0.0
         super().change(problem, state, phase, why)
-        if phase == FINISH:
-            state.inner.equations = state.equations
-            state.equations = None
 
     def at_work(self, problem: Problem, state: AutoState) -> Any:
         """The solver at work."""
         if state.phase in SMALL:
             return SMALL[state.phase]
-        if state.phase == BLOCKS:
-            return BlockNewton()
         if state.phase == FEATURES:
             return Columns()
         return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
 
     # ---- Seconds of the finish
 
-    def _step_cost(self, problem: Problem, state: AutoState) -> float:
-        """Seconds of a Newton step with the equations of the rows that bend at this point."""
-        if state.equations is None:
-            state.equations = NewtonEquations(problem, self.memory)
-        bend = bending(problem, state.alpha)
-        active = np.flatnonzero(bend)
-        solving = 0.0
-        if active.size and is_cornerless(problem.loss):
-            bend *= problem.C * problem.loss.largest_curvature()
-            solving = state.equations.expected(active, bend)
-        elif active.size:
-            solving = state.equations.cheapest(active, bend).cost
-        return passes_cost(problem) + solving
+    def _step_cost(self, problem: Problem, active: int) -> float:
+        """Seconds of a Newton step with the equations of so many rows that bend."""
+        condition = steepness(problem) if is_cornerless(problem.loss) else np.inf
+        return passes_cost(problem) + expected_seconds(problem, active, condition, self.memory)
 
     @staticmethod
     def _models_cost(problem: Problem, state: AutoState) -> float:
@@ -378,7 +342,7 @@ class Auto(Choosing):
         # The first epochs say too little about either.
         if state.epochs >= SOON * FEATURES_LEFT:
             support = np.count_nonzero(problem.regularizer.weights(state.w.astype(np.float64)))
-            size = min(int(np.count_nonzero(bending(problem, state.alpha))), int(support))
+            size = min(count_bending(problem, state.alpha), int(support))
         return MODELS * factor_cost(size)
 
 
@@ -390,19 +354,18 @@ def choose_first(problem: Problem) -> tuple[str, str]:
     if is_device(problem):
         if not suits(problem):
             refuse_device(problem.place)
-        return BLOCKS, f"{BLOCKS}: the rows are on a device"
-    if problem.in_arrays and suits(problem) and is_cheap_by_blocks(problem):
-        return BLOCKS, f"{BLOCKS}: {problem.members.size / problem.n_features:.3g} rows a feature"
+        return FINISH, f"{FINISH}: the rows are on a device"
+    if is_tall(problem) or (suits(problem) and is_cheap_by_blocks(problem)):
+        return FINISH, f"{FINISH}: {problem.members.size / problem.n_features:.3g} rows a feature"
     if not holds_square(problem.penalty):
         return FEATURES, f"{FEATURES}: the penalty holds no square"
-    if not problem.holds_rows:
-        return FINISH, f"{FINISH}: single rows are not to be had"
     return COORDINATES, f"{COORDINATES}, until the gap falls too slowly"
 
 
 def is_cheap_by_blocks(problem: Problem) -> bool:
     """Return True if Newton's method in array code is the cheapest way from the start."""
-    if problem.sparse or problem.members.size < TALL * problem.n_features:
+    is_short = problem.members.size < TALL * problem.n_features
+    if problem.sparse or is_short:
         return False
     has_long_rows = problem.n_features > FEW_FEATURES
     # Descent is quicker if rows are few. A kinked loss takes some twenty passes: there it is quicker
@@ -426,10 +389,12 @@ def is_gentle(problem: Problem) -> bool:
 
 
 def is_tall(problem: Problem) -> bool:
-    """Return True for a smooth loss on dense rows, too many for array code, if samples help."""
+    """Return True for a smooth loss on dense rows, too many for array code, if a share helps."""
     if problem.sparse or problem.in_arrays or not is_smooth(problem.loss):
         return False
-    return bool(sample_shares(problem)) and steepness(problem) >= SLOPING
+    if not (problem.penalty.identity() and problem.intercept.homogeneous and problem.holds_rows):
+        return False
+    return has_share(problem) and steepness(problem) >= SLOPING
 
 
 def steepness(problem: Problem) -> float:

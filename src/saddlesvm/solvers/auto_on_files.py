@@ -24,12 +24,12 @@ from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles, room_for
 from saddlesvm.solvers.newton_over_passes import is_wide
 from saddlesvm.solvers.phases import Choosing, ChosenState, epochs_left, in_words
 from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, SPANNING, TYPICAL_ITERATIONS
 from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
-from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
 
 PASS_READINGS = 3.0  # a pass takes about so many times as long as reading the rows

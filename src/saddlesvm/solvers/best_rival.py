@@ -30,9 +30,9 @@ from saddlesvm.rows.class_rows import block_rows
 from saddlesvm.solvers.base import AT_BOUND, Budget
 from saddlesvm.solvers.class_equations import MOST_UNKNOWNS
 from saddlesvm.solvers.costs import CALLS, values_cost
+from saddlesvm.solvers.curvature import coordinate_curvature
 from saddlesvm.solvers.machines import Softmax, Sums
-from saddlesvm.solvers.newton import BlockNewton, BlockState, place_of
-from saddlesvm.solvers.second_order.first_point import coordinate_curvature
+from saddlesvm.solvers.newton import Newton, NewtonState, place_of
 from saddlesvm.solvers.second_order.linear_algebra import factor_cost
 from saddlesvm.solvers.task import Task
 
@@ -121,14 +121,14 @@ class BestRival(Softmax):
 
 
 @dataclass
-class RivalState(BlockState):
+class RivalState(NewtonState):
     """The state of a run; `cost` is that of the last step, in rough seconds."""
 
     cost: float = 0.0
 
 
 @dataclass(frozen=True)
-class JointNewton(BlockNewton):
+class JointNewton(Newton):
     """Newton's method for :class:`~saddlesvm.problem.crammer_singer.JointProblem`, from a dual feasible point.
 
     Parameters
@@ -152,7 +152,7 @@ class JointNewton(BlockNewton):
         state.best.alpha = alpha
         return state
 
-    def _task(self, problem: Any, state: BlockState) -> Task:
+    def _task(self, problem: Any, state: NewtonState) -> Task:
         """The task of a problem, made once a run."""
         if state.work.task is None:
             place = place_of(problem)
@@ -182,7 +182,7 @@ class JointNewton(BlockNewton):
             state.best.alpha = alpha
         return state
 
-    def solution(self, problem: Any, state: BlockState) -> Point:
+    def solution(self, problem: Any, state: NewtonState) -> Point:
         """The best points so far."""
         return Point(np.ascontiguousarray(state.best.w.T), state.best.alpha)
 

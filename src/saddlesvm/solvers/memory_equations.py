@@ -15,9 +15,13 @@ Source: Nocedal and Wright (2006), "Numerical optimization", algorithm 5.3; Keer
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from saddlesvm.problem.loss import is_cornerless
+from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.equations import (
     AT_EASE,
@@ -31,6 +35,7 @@ from saddlesvm.solvers.equations import (
 )
 from saddlesvm.solvers.task import Found, Task
 
+PRODUCTS = "conjugate gradients"
 MOST_SIDE = 5000  # features or rows of a factor: 200 MB; as before, when 1 GB was the limit of all
 # Operations a second, of which the ratios choose the way: of the BLAS, of loops over sparse values
 # and over dense ones; seconds of a call. Measured on one core, but for the last.
@@ -46,6 +51,10 @@ CHANGED = 3.0  # factor by which a row's bend changes that makes it another row 
 MOST_CHANGED = 0.1  # share of the rows that may have changed
 # As AT_EASE, for sparse rows: their matrix takes two or three passes then; measured on a9a.
 AT_EASE_SPARSE = 24.0
+# Products of conjugate gradients, expected: at least, and as a rule; as before.
+FIRST_PRODUCTS = 4.0
+TYPICAL_PRODUCTS = 50.0
+SIDE_BYTES = 40.0  # of a factor, for each of its places: the matrix, its factor, copies; derived
 SPANNING = 0.8  # rows a feature above which a factor over rows is badly conditioned
 
 
@@ -172,11 +181,9 @@ class MemoryEquations(Equations):
         self.rows = bent
         self.is_share = False
         if place.d < min(FEW_FEATURES, task.most_side):
-            # Every so manieth row that bends, with the weight of all. Sparse rows have few products.
-            ease = AT_EASE_SPARSE if place.is_sparse else AT_EASE
-            at_ease = ease * place.n / max(1.0, place.values_per_row)
-            enough = fineness * max(PER_FEATURE * (place.d + 1), at_ease)
-            every = max(1, int(bent.size / enough))
+            # Every so manieth row that bends, with the weight of all.
+            enough = enough_rows(place.n, place.d, place.values_per_row, place.is_sparse)
+            every = max(1, int(bent.size / (fineness * enough)))
             if every > 1:
                 self.rows = bent[every // 2 :: every]
                 weighed = self.bends[self.rows] * (bent.size / self.rows.size)
@@ -209,17 +216,17 @@ class MemoryEquations(Equations):
             if is_solved:
                 return D
         tries = MOST_PRODUCTS
-        if way != "products":
+        if way != PRODUCTS:
             tries = min(MOST_PRODUCTS, int(FIRST_SHARE * seconds / self.product_seconds()))
-        if way == "products" or (tries >= LEAST_PRODUCTS and not self.is_stiff):
+        if way == PRODUCTS or (tries >= LEAST_PRODUCTS and not self.is_stiff):
             # Products alone, while they may be so much cheaper than the factor.
-            diagonal = self.ridge + 1e-12 + self.task.place.diagonal(self.bends)
+            diagonal = self.ridge + 1e-12 + self.task.place.diagonal(self.rows, self.bends[self.rows])
             D, is_solved = conjugate_gradients(
                 self.multiply, lambda residual: residual / diagonal, target, tries, FORCING
             )
             self.is_stiff = not is_solved
-            if is_solved or way == "products":
-                self.way = "products"
+            if is_solved or way == PRODUCTS:
+                self.way = PRODUCTS
                 return D
         self.prepared = None  # its memory is needed for the next one
         own = self.bends[self.rows]
@@ -245,7 +252,7 @@ class MemoryEquations(Equations):
         place = self.task.place
         ways = seconds_of_factors(place.d, self.rows.size, place.values_per_row, place.is_sparse, self.task.most_side)
         if not ways:
-            return "products", np.inf
+            return PRODUCTS, np.inf
         best = min(ways, key=ways.__getitem__)
         return best, ways[best]
 
@@ -292,6 +299,45 @@ def seconds_of_factors(
     if count <= min(most, SPANNING * side):
         found["rows"] = count * count * inner + count**3 / (3.0 * BLAS_SPEED)
     return found
+
+
+def largest_side(memory: float) -> int:
+    """The features or rows of a factor that takes no more bytes."""
+    return min(MOST_SIDE, math.isqrt(int(memory / SIDE_BYTES)))
+
+
+def expected_seconds(problem: Problem, rows: int, condition: float, memory: float) -> float:
+    """Rough seconds of the equations of so many rows that bend, in the way that is likely to be the cheapest.
+
+    Parameters
+    ----------
+    problem : Problem
+    rows : int
+    condition : float
+        The median second derivative times the squared norm: its root says how many products conjugate gradients take.
+    memory : float
+        Bytes that factors may take.
+    """
+    features = problem.n_features
+    values = problem.values_per_row
+    most = largest_side(memory)
+    iterations = min(FIRST_PRODUCTS + math.sqrt(condition), TYPICAL_PRODUCTS)
+    by_products = iterations * seconds_of_product(rows, values, problem.sparse)
+    if features < min(FEW_FEATURES, most):
+        # A share of the rows tells the matrix.
+        rows = min(rows, enough_rows(problem.members.size, features, values, problem.sparse))
+    factors = seconds_of_factors(features, rows, values, problem.sparse, most)
+    # Where other rows bend after each step, products take too many iterations to be counted on.
+    ways = list(factors.values())
+    if is_cornerless(problem.loss) or not ways:
+        ways.append(by_products)
+    return min(ways)
+
+
+def enough_rows(n: int, features: int, values_per_row: float, is_sparse: bool) -> int:
+    """Rows that tell the matrix over features. Sparse rows have few products."""
+    ease = AT_EASE_SPARSE if is_sparse else AT_EASE
+    return int(max(PER_FEATURE * (features + 1), ease * n / max(1.0, values_per_row)))
 
 
 def seconds_of_product(rows: int, values_per_row: float, is_sparse: bool) -> float:

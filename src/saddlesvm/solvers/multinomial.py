@@ -13,7 +13,7 @@ from saddlesvm.rows.class_rows import block_rows
 from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.machines import Softmax
-from saddlesvm.solvers.newton import BlockNewton, BlockState, is_device, place_of
+from saddlesvm.solvers.newton import Newton, NewtonState, is_device, place_of
 from saddlesvm.solvers.task import Found, Task, evaluate
 
 MOST_SCORES = 10_000_000  # rows times classes that are kept; derived: 80 MB for each of the some six arrays of a run
@@ -21,15 +21,15 @@ SPARSE_SCORES = 2_000_000  # of a block of sparse rows, which are copied block b
 
 
 @dataclass(frozen=True)
-class Multinomial(BlockNewton):
+class Multinomial(Newton):
     """Newton's method for :class:`~saddlesvm.problem.multinomial.MultinomialProblem`; W has a column for each class."""
 
     name: ClassVar[str] = "multinomial"
 
-    def init(self, problem: Any, seed: int, start: Point | None = None) -> BlockState:
+    def init(self, problem: Any, seed: int, start: Point | None = None) -> NewtonState:
         """Begin at zero, or at given weights of shape (K, d + 1)."""
         W = np.ascontiguousarray(problem.by_class(problem.first_weights(start)).T)
-        state = BlockState(w=W, active=problem.members.size)
+        state = NewtonState(w=W, active=problem.members.size)
         state.best.w = W
         return state
 
@@ -38,7 +38,7 @@ class Multinomial(BlockNewton):
         return not is_device(problem)
 
     @staticmethod
-    def _task(problem: Any, state: BlockState) -> Task:
+    def _task(problem: Any, state: NewtonState) -> Task:
         """The task of a problem, made once a run."""
         if state.work.task is not None:
             return state.work.task
@@ -70,7 +70,7 @@ class Multinomial(BlockNewton):
         state.work.task = task
         return task
 
-    def solution(self, problem: Any, state: BlockState) -> Point:
+    def solution(self, problem: Any, state: NewtonState) -> Point:
         """The weights, shape (K, d + 1), with their proof where the last pass was one."""
         task = self._task(problem, state)
         lowest = state.work.lowest

@@ -23,7 +23,6 @@ Rockafellar (1976), "Augmented Lagrangians and applications of the proximal poin
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -31,10 +30,16 @@ import numpy as np
 
 from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point, certified, relative
-from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth, methods_of
+from saddlesvm.problem.loss import (
+    has_array_methods,
+    has_bounded_slopes,
+    is_cornerless,
+    is_smooth,
+    methods_of,
+)
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import Margins
-from saddlesvm.problem.sums import dual_weights
+from saddlesvm.problem.sums import conjugate_sum, dual_weights, margins
 from saddlesvm.rows.places import IN_CACHE, Memory
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
@@ -43,9 +48,8 @@ from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.equations import Equations, ToldEquations
 from saddlesvm.solvers.machines import Binary, CompiledBinary, Softmax
-from saddlesvm.solvers.memory_equations import MOST_SIDE, MemoryEquations, score_all
+from saddlesvm.solvers.memory_equations import PRODUCTS, MemoryEquations, largest_side, score_all
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
-from saddlesvm.solvers.second_order.first_point import NOTHING_TO_FIND, evenly
 from saddlesvm.solvers.task import Found, Task, evaluate, objective_at_zero, pull_of_change
 
 NARROW_GAP = 3e-5  # relative gap down to which sums of float32 rows serve; measured: their error is 1e-6
@@ -57,16 +61,20 @@ SLOW = 0.3  # share of the gap that a step leaves if its curvature was too coars
 CLOSE = 0.3  # ratio of the first term of the gap to the second at which the centre moves
 GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
 SLOW_GROWTH = ((3, 1.5), (8, 2.0), (10**9, 1.5))  # the same where products solve the equations, harder as q shrinks
+NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
 RISE = 1e-10  # of an objective, relative to it, that rounding explains
 ROUNDED = 1e-13  # the same of F at one centre
 SPANNING = 0.8  # rows that bend, for each feature, below which a loss with corners takes a proximal term
 SMALL = 0.01  # that term, in units of the median C ||x_i||^2; as before
 FIRST_PROXIMITY = 0.1  # of a one-class machine, in units of the median size of the first scores; as before
 EXACT = 0.1  # the share of the first slope that is left where every step is searched
-WARM_UP = 10  # epochs of descent before the first step; as before
-SIDE_BYTES = 40.0  # of a factor, for each of its places: the matrix, its factor, and copies; derived
+FEW_ROWS = 20  # rows a feature below which descent comes before the first step of array code; guessed
 TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
+MOST_HIDDEN = 3  # moves of the centre in a row while rounding hides what steps gain; guessed
 MOST_OF_SHARE = 30  # passes over it
+# Of a run for another method: steps, and the gap relative to the fall of the objective so far.
+MOST_STEPS = 400
+LEFT_OF_FALL = 0.03
 
 
 @dataclass
@@ -80,8 +88,8 @@ class NewtonWork:
         The point that the present step began at.
     known : Found, optional
         Scores and multipliers at or near the next point, which save a pass over the rows.
-    lowest, highest : Found, optional
-        The points with the best objectives.
+    last, lowest, highest : Found, optional
+        The point of the last pass, and those with the best objectives.
     equations : Equations, optional
         Those of the last steps.
     served : bool
@@ -91,6 +99,7 @@ class NewtonWork:
     task: Task | None = None
     base: Found | None = None
     known: Found | None = None
+    last: Found | None = None
     lowest: Found | None = None
     highest: Found | None = None
     equations: Equations | None = None
@@ -98,7 +107,7 @@ class NewtonWork:
 
 
 @dataclass
-class BlockState(State):
+class NewtonState(State):
     """The state of a run. One epoch is one pass over the rows.
 
     Attributes
@@ -117,6 +126,8 @@ class BlockState(State):
         Newton steps at this centre, and in total.
     vain : int
         Passes since an objective got better.
+    hidden : int
+        Moves of the centre in a row at which rounding hid what steps gain.
     least : float
         The smoothed objective F at this centre.
     begun, stuck : bool
@@ -133,6 +144,7 @@ class BlockState(State):
     inner: int = 0
     steps: int = 0
     vain: int = 0
+    hidden: int = 0
     least: float = np.inf
     begun: bool = False
     stuck: bool = False
@@ -145,7 +157,7 @@ class BlockState(State):
         return NOTHING_TO_FIND
 
 
-def advance(task: Task, state: BlockState, target: float) -> None:
+def advance(task: Task, state: NewtonState, target: float) -> None:
     """Evaluate the next point, and choose the one after it."""
     place = task.place
     work = state.work
@@ -162,16 +174,17 @@ def advance(task: Task, state: BlockState, target: float) -> None:
         state.w = np.zeros_like(state.w)
         point = evaluate(task, state.w, state.centre, state.q)
     work.known = None
+    work.last = point
     choose_next(task, state, point, target)
 
 
-def choose_next(task: Task, state: BlockState, point: Found, target: float) -> None:
+def choose_next(task: Task, state: NewtonState, point: Found, target: float) -> None:
     """Judge the point that a pass has evaluated, and choose the one that the next pass evaluates."""
     if needs_step(task, state, point, target):
         take_step(task, state, point, point.primal - point.dual)
 
 
-def needs_step(task: Task, state: BlockState, point: Found, target: float) -> bool:
+def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> bool:
     """Judge the point that a pass has evaluated; return True if a step from it is due."""
     place = task.place
     work = state.work
@@ -181,7 +194,15 @@ def needs_step(task: Task, state: BlockState, point: Found, target: float) -> bo
         state.w = state.best.w
         begin_again(state)
         return False
-    if state.stuck or state.estimate <= target:
+    if state.estimate <= target:
+        return False
+    if state.stuck:
+        # Rounding may hide what steps at this centre gain, and not what its next move does.
+        if state.q > 0.0 and state.inner > 0 and state.hidden < MOST_HIDDEN and np.isfinite(point.F):
+            state.stuck = False
+            state.vain = 0
+            move_centre(state, point)
+            state.hidden += 1
         return False
     base = work.base
     if base is not None:
@@ -205,20 +226,26 @@ def needs_step(task: Task, state: BlockState, point: Found, target: float) -> bo
             return False
     apart = point.primal - point.dual
     if state.q > 0.0 and apart - point.left <= CLOSE * point.left:
-        # The centre moves to the multipliers, and the proximity shrinks.
-        state.centre = point.A
-        is_plain = work.equations is not None and work.equations.way == "products"
-        growth = SLOW_GROWTH if is_plain else GROWTH
-        state.q /= next(factor for steps, factor in growth if state.inner <= steps)
-        state.inner = 0
-        state.least = np.inf
-        work.known = point
-        work.base = None
+        move_centre(state, point)
+        state.hidden = 0
         return False
     return True
 
 
-def begin_again(state: BlockState) -> None:
+def move_centre(state: NewtonState, point: Found) -> None:
+    """Move the centre to the multipliers at a point, and shrink the proximity."""
+    work = state.work
+    state.centre = point.A
+    is_plain = work.equations is not None and work.equations.way == PRODUCTS
+    growth = SLOW_GROWTH if is_plain else GROWTH
+    state.q /= next(factor for steps, factor in growth if state.inner <= steps)
+    state.inner = 0
+    state.least = np.inf
+    work.known = point
+    work.base = None
+
+
+def begin_again(state: NewtonState) -> None:
     """Forget what rests on float32 sums."""
     state.stuck = False
     state.vain = 0
@@ -229,7 +256,7 @@ def begin_again(state: BlockState) -> None:
     state.work.base = None
 
 
-def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None:
+def take_step(task: Task, state: NewtonState, point: Found, apart: float) -> None:
     """Go along the solution of Newton's equations at a point, whose gap is `apart`."""
     work = state.work
     # A factor serves again, corrected by the last step, while the gap falls; a coarse one has then done its work.
@@ -256,7 +283,7 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
         state.active = equations.bent
         if needs_proximity(task, state):
             # So few rows bend that they change from step to step: a proximal term keeps them together.
-            state.q = SMALL * task.C * float(np.median(task.norms))
+            state.q = SMALL * coordinate_curvature_of(task)
             state.remark = f"a proximal term, since {equations.bent} rows bend"
             if work.highest is not None:
                 state.centre = work.highest.A
@@ -280,7 +307,7 @@ def take_step(task: Task, state: BlockState, point: Found, apart: float) -> None
     state.remark = f"Newton step {state.steps}: {state.active} rows bend{solved}"
 
 
-def make_equations(task: Task, point: Found, state: BlockState) -> Equations:
+def make_equations(task: Task, point: Found, state: NewtonState) -> Equations:
     """Newton's equations at a point."""
     if isinstance(task.machine, Softmax):
         return ClassEquations(task, point, state.centre, state.q, state.fineness)
@@ -292,13 +319,13 @@ def make_equations(task: Task, point: Found, state: BlockState) -> Equations:
     return equations
 
 
-def needs_proximity(task: Task, state: BlockState) -> bool:
+def needs_proximity(task: Task, state: NewtonState) -> bool:
     """Return True if a loss with corners in its derivative asks for a proximal term, and has none."""
     is_free = state.q == 0.0 and task.machine.cornered and task.norms.size > 0
     return is_free and state.active < SPANNING * task.place.d
 
 
-def begin(task: Task, state: BlockState) -> None:
+def begin(task: Task, state: NewtonState) -> None:
     """Begin at the solution of a share of the rows, and smooth a loss with kinks, where no point is given."""
     state.begun = True
     place = task.place
@@ -314,14 +341,15 @@ def begin(task: Task, state: BlockState) -> None:
         Z = score_all(place, state.w)
         paid = machine.respond(slice(0, place.n), Z, Z, 0.0)[1].paid
         half = 0.5 * float(np.vdot(state.w, task.ridge * state.w)) + float(np.sum(task.linear * state.w))
-        if given and not primal_of(task.C, paid, half) < objective_at_zero(task):
+        is_worse = not primal_of(task.C, paid, half) < objective_at_zero(task)
+        if given and is_worse and not task.is_one_class:
             state.w = np.zeros_like(state.w)
             state.centre = nothing()
             Z[:] = 0.0
         smooth(task, machine, state, Z)
 
 
-def smooth(task: Task, machine: Binary, state: BlockState, Z: np.ndarray) -> None:
+def smooth(task: Task, machine: Binary, state: NewtonState, Z: np.ndarray) -> None:
     """Choose the first proximity of a loss with kinks, by the scores at the first point."""
     if not state.centre.size:
         # As many rows bend as tell the curvature of all features.
@@ -332,24 +360,52 @@ def smooth(task: Task, machine: Binary, state: BlockState, Z: np.ndarray) -> Non
         state.q = FIRST_PROXIMITY * float(np.median(np.abs(Z))) or task.C
     else:
         # From multipliers that are nearly right: as large as the curvature of a coordinate step.
-        state.q = task.C * float(np.median(task.norms))
+        state.q = coordinate_curvature_of(task)
+
+
+def coordinate_curvature_of(task: Task) -> float:
+    """The median of C ||x_i||^2 over the rows that are not zero."""
+    norms = task.norms[task.norms > 0.0]
+    return task.C * float(np.median(norms)) if norms.size else task.C
+
+
+def evenly(problem: Problem) -> Point:
+    """The first point of a one-class machine, whose multipliers have a given sum.
+
+    They go the same share of the way to their bounds: w is then the mean of the rows, times the sum. The objective is
+    ``R(w)`` plus a term of the first degree in w and the intercept: multiply C by a number, and the solution is
+    multiplied by it.
+    """
+    alpha = problem.balanced(np.zeros(problem.y.size))
+    w = dual_weights(problem, alpha)
+    w[-1] = 0.0
+    offset = problem.intercept.best(problem.pointwise, problem.members, margins(problem, w), 0.0)
+    w[-1] = offset / problem.scale
+    return Point(w, alpha)
 
 
 def is_left_to_descent(problem: Problem) -> bool:
-    """Return True if a run begins after some descent, whose kernels are compiled: on sparse or many rows.
-
-    A smooth loss over many rows a feature begins at the solution of a share of the rows instead.
-    """
-    if problem.in_arrays or problem.fixed.size:
+    """Return True if a run begins after some descent."""
+    if problem.fixed.size:
         return False
-    is_tall = problem.members.size >= 3 * AT_START * (problem.n_features + 1)
-    return not (is_smooth(problem.loss) and is_tall)
+    rows = problem.members.size
+    if problem.in_arrays:
+        # Array code begins at zero, unless rows are so few that they may be separable: multipliers
+        # then lie far below C, and no proximal term fits them from the start.
+        return not is_cornerless(problem.loss) and rows < FEW_ROWS * problem.n_features
+    # A smooth loss over many rows a feature begins at the solution of a share of the rows instead.
+    return not (is_smooth(problem.loss) and has_share(problem))
 
 
-def after_descent(problem: Problem, seed: int) -> tuple[Point, int]:
+def has_share(problem: Problem) -> bool:
+    """Return True if there are so many rows a feature that a share of them is worth a first solution."""
+    return problem.members.size >= 3 * AT_START * (problem.n_features + 1)
+
+
+def after_descent(problem: Problem, seed: int, epochs: int) -> tuple[Point, int]:
     """The point after some epochs of dual coordinate descent, and the rows that it visited."""
     solver = DCD()
-    rows = WARM_UP * problem.members.size
+    rows = epochs * problem.members.size
     state = solver.init(problem, seed)
     while state.rows_touched < rows and state.estimate > 0.0:
         state = solver.step(problem, state, Budget(rows - state.rows_touched))
@@ -358,7 +414,7 @@ def after_descent(problem: Problem, seed: int) -> tuple[Point, int]:
 
 def solve_roughly(task: Task, w: np.ndarray) -> tuple[np.ndarray, int]:
     """Solve the task of a share of the rows as far as it pays; return weights, and passes over the share."""
-    state = BlockState(w=w)
+    state = NewtonState(w=w)
     falls = True
     passes = 0
     while falls and passes < MOST_OF_SHARE and state.estimate > SHARE_GAP:
@@ -369,7 +425,7 @@ def solve_roughly(task: Task, w: np.ndarray) -> tuple[np.ndarray, int]:
     return state.best.w, passes
 
 
-def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
+def judge(task: Task, state: NewtonState, point: Found, target: float) -> None:
     """Keep a point where it is the best so far, and estimate the gap."""
     best = state.best
     A = point.A
@@ -410,7 +466,7 @@ def judge(task: Task, state: BlockState, point: Found, target: float) -> None:
     state.stuck = state.vain >= task.patience or not np.isfinite(point.F)
 
 
-def go_back(task: Task, state: BlockState, base: Found, end: Found, first: float, last: float) -> None:
+def go_back(task: Task, state: NewtonState, base: Found, end: Found, first: float, last: float) -> None:
     """Search along a step that went too far; the next pass visits only rows whose multipliers change."""
     D = end.W - base.W
     if not task.keeps_scores:
@@ -433,13 +489,16 @@ def go_back(task: Task, state: BlockState, base: Found, end: Found, first: float
 
 
 @dataclass(frozen=True)
-class BlockNewton(SolverBase):
+class Newton(SolverBase):
     """Newton's method in array code."""
 
-    name: ClassVar[str] = "newton_by_blocks"
+    name: ClassVar[str] = "newton"
+    warm_up: int = 10
     memory: float = 1e9
 
     def __post_init__(self) -> None:
+        if self.warm_up < 0:
+            raise ValueError(f"warm_up must be at least 0; got {self.warm_up!r}")
         if not self.memory > 0.0:
             raise ValueError(f"memory must be positive; got {self.memory!r}")
 
@@ -447,29 +506,32 @@ class BlockNewton(SolverBase):
         """Return False: where only passes over all rows are to be had, a run does with them."""
         return False
 
-    def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlockState:
+    def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
         """Begin at the given point; else at zero, or, for a loss with kinks over sparse rows, after some descent."""
         touched = 0
         if start is None and not problem.intercept.homogeneous:
             start = evenly(problem)
-        elif start is None and problem.holds_rows and is_left_to_descent(problem):
-            start, touched = after_descent(problem, seed)
+        elif start is None and self.warm_up and problem.holds_rows and is_left_to_descent(problem):
+            start, touched = after_descent(problem, seed, self.warm_up)
         alpha = start_alpha(problem, start)
         w = np.zeros(problem.n_features + 1)
         if start is not None and start.w is not None:
             w = np.array(start.w, dtype=np.float64)
         elif alpha.any():
             w = dual_weights(problem, alpha)
-        state = BlockState(w=w, active=problem.members.size, rows_touched=touched)
-        if alpha.any():
-            state.centre = problem.gathered(alpha).copy()
+        state = NewtonState(w=w, active=problem.members.size, rows_touched=touched)
         state.best.w = w
         state.best.alpha = alpha
-        if problem.intercept.homogeneous and not alpha.any() and not problem.fixed.size:
+        if alpha.any():
+            state.centre = problem.gathered(alpha).copy()
+            # The given multipliers may be better than those of the margins at the given weights.
+            state.best.alpha = problem.balanced(alpha)
+            state.best.dual = dual_at(problem, state.best.alpha)
+        elif problem.intercept.homogeneous and not problem.fixed.size:
             state.best.dual = 0.0  # phi*(0) = -min phi = 0 for each loss
         return state
 
-    def step(self, problem: Problem, state: BlockState, budget: Budget) -> BlockState:
+    def step(self, problem: Problem, state: NewtonState, budget: Budget) -> NewtonState:
         """Make passes over the rows, at least one and about ``budget.rows`` row visits."""
         n = problem.members.size
         until = state.rows_touched + max(1, budget.rows)
@@ -487,7 +549,33 @@ class BlockNewton(SolverBase):
             state.best.alpha = problem.spread(state.best.alpha)  # other solvers go on from it
         return state
 
-    def _task(self, problem: Problem, state: BlockState) -> Task:
+    def best_from(self, problem: Problem, start: Point, gap: float, share: float) -> Best:
+        """The best points of a run from a start, as part of another method.
+
+        Parameters
+        ----------
+        problem : Problem
+        start : Point
+        gap, share : float
+            The gap at which to end, in the C form, and relative to the objective. A gap will do, too, that is small
+            beside the fall of the objective so far.
+        """
+        state = self.init(problem, 0, start)
+        task = self._task(problem, state)
+        begun = np.inf
+        with blas_for(0.0), np.errstate(all="ignore"):
+            while state.steps < MOST_STEPS and not (state.stuck or time_is_up()):
+                advance(task, state, share)
+                primal = state.best.primal
+                if begun == np.inf:
+                    begun = primal
+                enough = max(gap, share * abs(primal), LEFT_OF_FALL * (begun - primal))
+                if primal - state.best.dual <= enough:
+                    break
+        state.best.alpha = problem.spread(state.best.alpha)
+        return state.best
+
+    def _task(self, problem: Problem, state: NewtonState) -> Task:
         """The task of a problem, made once a run."""
         if state.work.task is None:
             place = place_of(problem)
@@ -507,18 +595,18 @@ class BlockNewton(SolverBase):
 
                 task.confirm = balance
             task.norms = problem.gathered(problem.norms)
-            task.most_side = min(MOST_SIDE, math.isqrt(int(self.memory / SIDE_BYTES)))
+            task.most_side = largest_side(self.memory)
             if problem.fixed.size or not problem.intercept.homogeneous:
                 task.linear = -problem.fixed if problem.fixed.size else np.zeros(place.d + 1)
                 task.linear[-1] += problem.C * problem.intercept.asked
             state.work.task = task
         return state.work.task
 
-    def solution(self, problem: Problem, state: BlockState) -> Point:
+    def solution(self, problem: Problem, state: NewtonState) -> Point:
         """The best points so far, with their certificate if one pass has found both."""
         lowest = state.work.lowest
         alpha = problem.spread(state.best.alpha)
-        if lowest is not None and state.best.dual == -np.inf:
+        if lowest is not None and problem.intercept.constrained and lowest.dual > state.best.dual:
             # Multipliers whose sum was not worth a pass yet: the certificate gives them the one asked for.
             alpha = problem.spread(lowest.A)
         if not problem.intercept.homogeneous:
@@ -529,6 +617,20 @@ class BlockNewton(SolverBase):
             return Point(state.best.w, alpha)  # the best free intercept is found anew, and multipliers balanced
         at = Margins(problem, lowest.W, z=lowest.Z)
         return Point(lowest.W, alpha, proven=certified(at, alpha, problem.C * lowest.pulled))
+
+    def last_point(self, problem: Problem, state: NewtonState) -> Point:
+        """The point of the last pass; its multipliers alone where their sum is not zero."""
+        last = state.work.last
+        if last is None or not last.A.size or last.A.ndim > 1:
+            return self.solution(problem, state)
+        alpha = problem.spread(last.A)
+        return Point(last.W if problem.intercept.homogeneous else None, alpha)
+
+
+def dual_at(problem: Problem, alpha: np.ndarray) -> float:
+    """The dual objective of multipliers whose sum is the one asked for."""
+    reached = problem.regularizer.conjugate(dual_weights(problem, alpha))
+    return dual_of(problem.C, conjugate_sum(problem.pointwise, problem.members, alpha, 1.0), reached)
 
 
 def is_compiled(problem: Problem) -> bool:

@@ -34,7 +34,7 @@ from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.equations import AT_EASE, ToldEquations
 from saddlesvm.solvers.look import Look, Looked
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
-from saddlesvm.solvers.newton import BlockState, choose_next, needs_step
+from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.second_order.driver import MATRICES, OverPasses, Setting
@@ -96,7 +96,7 @@ class NewtonOverPasses(OverPasses):
         True if there is no room for a matrix of the features.
     free : float
         Value of a free intercept's feature; 0 for other intercepts.
-    run : BlockState
+    run : NewtonState
         The state of the method.
     found : Found, optional
         The point that the last pass evaluated.
@@ -118,7 +118,7 @@ class NewtonOverPasses(OverPasses):
     room: float = 0.0
     wide: bool = False
     free: float = 0.0
-    run: BlockState = field(default_factory=lambda: BlockState(nothing()))
+    run: NewtonState = field(default_factory=lambda: NewtonState(nothing()))
     found: Found | None = None
     told: Looked | None = None
     inner: ProductsOverPasses = field(default_factory=ProductsOverPasses)
@@ -132,7 +132,7 @@ class NewtonOverPasses(OverPasses):
         cls, W: np.ndarray, n: int, *, wide: bool = False, room: float = 0.0, free: float = 0.0
     ) -> NewtonOverPasses:
         """Begin a run over n rows at weights of shape (d + 1,) or (d + 1, K)."""
-        run = BlockState(W, active=n, begun=True)
+        run = NewtonState(W, active=n, begun=True)
         run.best.w = W
         return cls(W, model=np.zeros_like(W), n=n, room=room, wide=wide, free=free, run=run)
 

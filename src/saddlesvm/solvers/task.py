@@ -16,6 +16,7 @@ ZEROS = 2**18  # scores at zero that are evaluated at once
 LONG = 8  # passes without a lower objective or a higher bound; guessed
 FREE = 1e-8  # R of a free intercept in equations: positive, so that a step is finite where no row bends; guessed
 NOTHING = 1e-10  # squared norm of weights, relative to what their terms could add up to, that counts as zero
+BALANCED = 1e-3  # of the sum that multipliers are asked for, what they may lack to be judged; guessed
 RUN = 16  # neighbouring rows of a share, so that memory is read in longer pieces
 
 
@@ -77,6 +78,8 @@ class Task:
             return False
         features = self.C * point.pulled[:-1]
         size = float(self.linear[-1])
+        if abs(float(point.gradient[-1])) > BALANCED * abs(size):
+            return False
         return float(features @ features) <= NOTHING * size * size
 
     @property

@@ -14,7 +14,7 @@ concave where the curvature of the loss is at most L, so that the best pull is n
 
 and a feature whose pull, plus this, is below l1 has a weight of zero in every solution: it is left out for good.
 
-Losses with kinks have a proximal term, whose centre moves as that of :mod:`saddlesvm.solvers.second_order.newton`.
+Losses with kinks have a proximal term, whose centre moves as that of :mod:`saddlesvm.solvers.newton`.
 
 Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression"; Massias, Gramfort and
 Salmon (2018), "Celer: a fast solver for the Lasso with dual extrapolation", for working sets; Ndiaye, Fercoq, Gramfort
@@ -41,8 +41,8 @@ from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, Model, WorkingSet, worst_of
 from saddlesvm.solvers.columns.store import ColumnStore
+from saddlesvm.solvers.curvature import coordinate_curvature
 from saddlesvm.solvers.second_order.driver import LINE_TOLERANCE, Standing
-from saddlesvm.solvers.second_order.first_point import coordinate_curvature
 from saddlesvm.solvers.second_order.kernels import (
     Answers,
     Line,

@@ -39,9 +39,9 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.second_order.driver import LARGEST, ROUNDED, SIZES, OverPasses, Setting
 from saddlesvm.solvers.second_order.free_rows import LADDER, Findings, Question, width_of
-from saddlesvm.solvers.second_order.newton import Newton
 from saddlesvm.solvers.taken_rows import joined
 
 ROUGH = 1e-3  # relative gap to which a sample is solved
