@@ -193,9 +193,7 @@ class Auto(Choosing):
                 self._begin_with_newton(problem, state)
         return super().step(problem, state, budget)
 
-    def _begin_with_newton(
-        self, problem: Problem, state: AutoState, start: Point | None = None
-    ) -> None:
+    def _begin_with_newton(self, problem: Problem, state: AutoState, start: Point | None = None) -> None:
         """Let Newton's method begin, at zero if no point is given."""
         where = "" if start is None else " at the given point"
         solver = Newton(warm_up=0, memory=self.memory)
