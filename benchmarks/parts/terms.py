@@ -22,7 +22,7 @@ from benchmarks.common import interleaved
 from saddlesvm.problem.losses import Logistic, Loss, SmoothHinge, SquaredHinge
 from saddlesvm.rows.layouts import as_rows, dot_rows
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
+from saddlesvm.solvers.smoothed import Answers, SmoothedTerms, respond
 
 ROWS = 100_000
 PER_ROW = 14

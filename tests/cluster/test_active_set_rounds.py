@@ -32,7 +32,7 @@ from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.second_order.free_rows import Question
+from saddlesvm.solvers.free_rows import Question
 from support import ALL_LOSSES, labels, matrix, named
 from support.partitions import SIGNS, classes_of, cut
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, leave_one_out
+from saddlesvm.answers import row_estimates as estimates
 from saddlesvm.estimators.automatic_C import AutomaticC
-from saddlesvm.solvers.second_order import leave_one_out as estimates
 
 N = 70
 LOSSES = ["hinge", "squared_hinge", "logistic"]

@@ -13,8 +13,8 @@ from saddlesvm.problem.loss import Loss, methods_of
 from saddlesvm.problem.terms import box_of
 from saddlesvm.rows import layouts
 from saddlesvm.rows.layouts import Rows, as_rows
-from saddlesvm.solvers.second_order import array_kernels, kernels
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms
+from saddlesvm.solvers import smoothed as kernels
+from saddlesvm.solvers.smoothed import Answers, SmoothedTerms
 from support import LOSSES_BY_KIND, csr, matrix, named, shuffled
 
 CLOSE: dict[str, Any] = {"rtol": 1e-12, "atol": 1e-12}
@@ -76,10 +76,8 @@ def test_work_on_rows(layout: str, dtype: Any) -> None:
     }
     X: Rows = as_rows(makers[layout](), 0.5)
     chosen = np.flatnonzero(random.random(30) < 0.6)
-    w, c, bend = random.normal(size=8), random.normal(size=chosen.size), random.random(30)
+    c, bend = random.normal(size=chosen.size), random.random(30)
     for function, *given in (
-        (kernels.combine, chosen, c, w),
-        (kernels.hessian_product, chosen, bend, w, np.zeros(8)),
         (kernels.hessian_diagonal, chosen, bend, np.zeros(8)),
         (kernels.fill, chosen, c, np.empty((chosen.size, 8))),
     ):
@@ -99,16 +97,3 @@ def test_values_that_overflow_in_few_rows_raise_no_warning() -> None:
         ):
             getattr(function, "twin", function)(X, *given)
             assert not np.isfinite(given[-1]).all()
-
-
-def test_moved_shares() -> None:
-    random = np.random.default_rng(4)
-    active, former = np.arange(0, 40, 2), random.random(40)
-    bend = former[active] * random.choice([1.0, 1.1, 3.0], size=20)
-    found = [np.empty(20, dtype=np.intp) for _ in range(2)]
-    answers = [
-        one(active, bend, 1.0, former, 0.3, places)
-        for one, places in zip((array_kernels.moved_shares, kernels.moved_shares), found, strict=True)
-    ]
-    assert answers[0] == tuple(answers[1])
-    assert np.array_equal(found[0][: answers[0][0]], found[1][: answers[0][0]])

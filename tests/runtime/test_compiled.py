@@ -21,7 +21,7 @@ from saddlesvm.rows.layouts import as_rows, dot_in_turn
 from saddlesvm.runtime import kernel_files
 from saddlesvm.runtime.compiled import PLAIN
 from saddlesvm.runtime.kernel_files import KernelCache, ProcessNames
-from saddlesvm.solvers.second_order.kernels import Answers, SmoothedTerms, respond
+from saddlesvm.solvers.smoothed import Answers, SmoothedTerms, respond
 
 
 def optimised(kernel: Any, *arguments: Any) -> str:

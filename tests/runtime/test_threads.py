@@ -12,8 +12,8 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.runtime import threads
 from saddlesvm.runtime.threads import MOST_PIECES, WORTH, count_pieces, run_pieces
-from saddlesvm.solvers.second_order import linear_algebra
-from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer
+from saddlesvm.solvers import linear_algebra
+from saddlesvm.solvers.linear_algebra import Threads, add_outer
 from support import csr, matrix
 
 

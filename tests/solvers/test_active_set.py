@@ -21,12 +21,12 @@ from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
+from saddlesvm.solvers.active_set import ActiveSet, Posed
 from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
+from saddlesvm.solvers.free_rows import Question, free_rows, width_of
+from saddlesvm.solvers.newton import LEFT_OF_FALL
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles
-from saddlesvm.solvers.second_order.active_set import ActiveSet, Posed
-from saddlesvm.solvers.second_order.driver import TRIALS, Setting
-from saddlesvm.solvers.second_order.free_rows import Question, free_rows, width_of
-from saddlesvm.solvers.second_order.newton import LEFT_OF_FALL
+from saddlesvm.solvers.over_passes import TRIALS, Setting
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, mapped, streamed
 

@@ -12,20 +12,18 @@ from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.problem import is_classification, make_problem
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import CSR
-from saddlesvm.solvers.second_order.kernels import (
+from saddlesvm.solvers.linear_algebra import gram_block, widen
+from saddlesvm.solvers.smoothed import (
     STILL_NEAR,
     Answers,
     Line,
     SmoothedTerms,
     add_outer_sparse,
-    combine,
     hessian_diagonal,
-    hessian_product,
     respond,
     respond_to_weights,
     search,
 )
-from saddlesvm.solvers.second_order.linear_algebra import gram_block, widen
 from support import (
     ALL_LOSSES,
     LOSSES_BY_KIND,
@@ -182,14 +180,8 @@ def test_products_with_rows_are_numpys(layout: str, precision: type, bias: float
     B, bend, factors, v = A[chosen], random.uniform(0.5, 2.0, 30), random.normal(size=5), random.normal(size=7)
     hessian = B.T @ np.diag(bend[chosen]) @ B
     out = v.copy()
-    hessian_product(X, chosen, bend, v, out)
-    assert out == pytest.approx(v + hessian @ v)
-    out = v.copy()
     hessian_diagonal(X, chosen, bend, out)
     assert out == pytest.approx(v + np.diag(hessian))
-    out = v.copy()
-    combine(X, chosen, factors, out)
-    assert out == pytest.approx(v + B.T @ factors)
     assert widen(X, chosen, factors) == pytest.approx(factors[:, None] * B)
     pool = np.array([0, 4, 9, 10, 29, 3])
     assert gram_block(X, chosen, pool) == pytest.approx(B @ A[pool].T)

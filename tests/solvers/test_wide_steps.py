@@ -27,8 +27,8 @@ from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.auto_on_files import DESCENT, NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.conjugate import ProductsOverPasses
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
-from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
 from saddlesvm.solvers.sweeps import reader_of
 from support import csr, distance_bound, labels, matrix, named
 from support.mapped import D, N, StopAt, mapped, streamed

@@ -41,7 +41,7 @@ from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.short_sums import expanded
 from saddlesvm.problem.sums import dual_weights, margins
-from saddlesvm.solvers.second_order.linear_algebra import gram_block
+from saddlesvm.solvers.linear_algebra import gram_block
 
 # Distance of a multiplier from its bounds, as a share of its box, for its row to be on the margin.
 INSIDE = 1e-6

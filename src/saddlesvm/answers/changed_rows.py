@@ -37,6 +37,12 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrs
 
+from saddlesvm.answers.row_estimates import (
+    RowEstimates,
+    bounds_of_dual_point,
+    curvature_matrix,
+    row_estimates,
+)
 from saddlesvm.answers.vicinity import Vicinity, corners_of, gradient_rounding
 from saddlesvm.problem.bounds import SLACK, UNIT, gamma, norm_of, radii
 from saddlesvm.problem.loss import Loss, is_cornerless, methods_of
@@ -45,13 +51,7 @@ from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.rows.small_types import widen
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.second_order.leave_one_out import (
-    RowEstimates,
-    bounds_of_dual_point,
-    curvature_matrix,
-    row_estimates,
-)
-from saddlesvm.solvers.second_order.linear_algebra import cholesky
+from saddlesvm.solvers.linear_algebra import cholesky
 
 BLOCK_VALUES = 2**22  # scores of a block of weight vectors: 32 MB
 MOST_STEPS = 20  # of Newton's method

@@ -34,7 +34,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.second_order.linear_algebra import (
+from saddlesvm.solvers.linear_algebra import (
     Threads,
     add_outer,
     blocks,

@@ -25,7 +25,7 @@ from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.small_types import widen
-from saddlesvm.solvers.second_order.kernels import (
+from saddlesvm.solvers.smoothed import (
     Answers,
     answers_at,
     respond_to_weights,

@@ -70,7 +70,7 @@ from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
-from saddlesvm.solvers.second_order.linear_algebra import Threads, add_outer, blocks, widen
+from saddlesvm.solvers.linear_algebra import Threads, add_outer, blocks, widen
 
 BOTH = math.sqrt(2.0) * (1.0 + 1e-15)  # factor for the difference of two classes' weights
 PLAIN = Curvature(None, 1.0)  # the curvature of half a square alone

@@ -38,7 +38,7 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.short_sums import pulled_by_short_sums
-from saddlesvm.solvers.second_order.kernels import hessian_diagonal
+from saddlesvm.solvers.smoothed import hessian_diagonal
 
 
 def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray:

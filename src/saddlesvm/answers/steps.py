@@ -3,7 +3,7 @@
 The length of the gradient bounds the distance of the optimum, and no factor of the curvature is
 needed for that. Near the optimum each step squares the distance; conjugate gradients solve its
 equations in passes over the rows, or a factor if that is cheaper
-(:mod:`saddlesvm.solvers.second_order.equations`).
+(:mod:`saddlesvm.solvers.memory_equations`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
-from saddlesvm.solvers.second_order.equations import NewtonEquations
-from saddlesvm.solvers.second_order.kernels import Line, search, smoothed_terms
+from saddlesvm.solvers.memory_equations import MemoryEquations
+from saddlesvm.solvers.newton import Newton
+from saddlesvm.solvers.smoothed import Line, search, smoothed_terms
 
 # How far the scores of the training rows may move at most; a margin is 1.
 ENOUGH = 1e-4
@@ -38,7 +39,6 @@ FALL = 0.3  # share of the gradient that a good step leaves at most
 SLOW = 3  # number of steps that were not good after which the steps end
 ROUNDED = 1e-13  # share of the rows' pull below which a gradient is mostly rounding
 LINE = 1e-3  # share of the slope along a step that the line search leaves
-FACTORS = 1e9  # bytes that the factors of the equations may take, as in a fit
 # Share of the wanted gap that the gradient is shortened to; the rest is for the objective's change.
 SURE = 0.5
 
@@ -97,7 +97,7 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
         The weights to begin at.
     size : float
     """
-    equations = NewtonEquations(problem, FACTORS)
+    equations = MemoryEquations(Newton().make_task(problem))
     now = slope_of(problem, w)
     length = float(np.linalg.norm(now.value))
     slow = 0
@@ -108,7 +108,9 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
             break
         # Solve the equations just well enough for what the step can gain.
         forcing = min(max(FORCING * min(fall, 1.0), AIM * size / length), LOOSE)
-        direction = -equations.solve(problem.spread(now.answers.bend), now.value, forcing)
+        equations.take(now.answers.bend)
+        equations.forcing = forcing
+        direction = -equations.inverse(now.value)
         moved = w + direction
         before = length
         there = slope_of(problem, moved)

@@ -22,16 +22,16 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.answers.curvature import TRUSTED
 from saddlesvm.answers.gradient import Gradient, gradient_at, on_one_piece
-from saddlesvm.problem.bounds import SLACK, gamma, loss_units, radii
-from saddlesvm.problem.loss import Loss, traits_of
-from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.second_order.leave_one_out import (
+from saddlesvm.answers.row_estimates import (
     curvature_matrix,
     inverse_of,
     quadratic_forms,
 )
-from saddlesvm.solvers.second_order.linear_algebra import cholesky
+from saddlesvm.problem.bounds import SLACK, gamma, loss_units, radii
+from saddlesvm.problem.loss import Loss, traits_of
+from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.clock import time_is_up
+from saddlesvm.solvers.linear_algebra import cholesky
 
 MOST_STEPS = 20  # of Newton's method towards the optimum
 # Share of the gradient's length that a step with an old matrix leaves at most; else the matrix is

@@ -4,7 +4,7 @@ No row reaches the client. A round passes over every row on its worker, and cert
 client gets a gradient and a matrix for Newton's method
 (:mod:`saddlesvm.solvers.newton_over_passes`); if the matrices are too many bytes, a round is a
 product of the matrix and a vector instead. Piecewise linear losses take the active-set method
-(:mod:`saddlesvm.solvers.second_order.active_set`): the pull of nearly all rows is enough, and the
+(:mod:`saddlesvm.solvers.active_set`): the pull of nearly all rows is enough, and the
 free rows, a bounded number, go to one worker, which solves the problem over them and sends back
 weights and the sums of a dual point.
 
@@ -40,9 +40,9 @@ from saddlesvm.cluster.tasks import (
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.bounds import Sums, add_sizes
 from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.solvers.active_set import ActiveSet
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
-from saddlesvm.solvers.second_order.active_set import ActiveSet
-from saddlesvm.solvers.second_order.driver import PassSums, Setting
+from saddlesvm.solvers.over_passes import PassSums, Setting
 
 ROW_BYTES = 48  # of a row brought together, besides its values: label, weight, norm; derived
 UNEVEN = (

@@ -13,6 +13,7 @@ from scipy.special import expit
 from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, leave_out_groups, leave_out_rows
 from saddlesvm.answers.free_intercept import bounds_of_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
+from saddlesvm.answers.row_estimates import FACTORED, RowEstimates, row_estimates
 from saddlesvm.answers.vicinity import Vicinity, vicinity_of
 from saddlesvm.data.door import checked_data
 from saddlesvm.data.label_checks import check_labels, refuse_columns
@@ -23,7 +24,6 @@ from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
-from saddlesvm.solvers.second_order.leave_one_out import FACTORED, RowEstimates, row_estimates
 
 PURPOSE = "a leave-one-out estimate"
 # Values of the data of all problems that are solved for the bounds at a chosen C: about the time

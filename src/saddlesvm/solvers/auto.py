@@ -38,6 +38,7 @@ from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import CALLS, epoch_cost, values_cost
 from saddlesvm.solvers.curvature import coordinate_curvature, count_bending, needs_no_proximity
 from saddlesvm.solvers.dcd import descend
+from saddlesvm.solvers.linear_algebra import factor_cost
 from saddlesvm.solvers.memory_equations import expected_seconds
 from saddlesvm.solvers.newton import Newton, has_share, is_device, suits
 from saddlesvm.solvers.phases import (
@@ -49,7 +50,6 @@ from saddlesvm.solvers.phases import (
     in_words,
     left_at,
 )
-from saddlesvm.solvers.second_order.linear_algebra import factor_cost
 from saddlesvm.solvers.small.newton import SMALL, small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
 

@@ -24,12 +24,12 @@ from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
 from saddlesvm.solvers.costs import epoch_cost
+from saddlesvm.solvers.linear_algebra import LOOP_SPEED, SYRK_SPEED
+from saddlesvm.solvers.memory_equations import FIRST_PRODUCTS, SPANNING, TYPICAL_PRODUCTS
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles, room_for
 from saddlesvm.solvers.newton_over_passes import is_wide
 from saddlesvm.solvers.phases import Choosing, ChosenState, epochs_left, in_words
-from saddlesvm.solvers.second_order.equations import FIRST_ITERATIONS, SPANNING, TYPICAL_ITERATIONS
-from saddlesvm.solvers.second_order.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.sweeps import OverFiles
 
 PASS_READINGS = 3.0  # a pass takes about so many times as long as reading the rows
@@ -196,7 +196,7 @@ def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> Sol
 def products_expected(problem: Problem) -> float:
     """Sweeps of conjugate gradients for a step of Newton's method, roughly."""
     steep = problem.C * problem.loss.largest_curvature() * float(np.median(problem.norms[problem.members]))
-    return min(FIRST_ITERATIONS + math.sqrt(steep), TYPICAL_ITERATIONS)
+    return min(FIRST_PRODUCTS + math.sqrt(steep), TYPICAL_PRODUCTS)
 
 
 def _spans(problem: Problem, state: OnFilesState) -> bool:

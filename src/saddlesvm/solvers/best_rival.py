@@ -31,9 +31,9 @@ from saddlesvm.solvers.base import AT_BOUND, Budget
 from saddlesvm.solvers.class_equations import MOST_UNKNOWNS
 from saddlesvm.solvers.costs import CALLS, values_cost
 from saddlesvm.solvers.curvature import coordinate_curvature
+from saddlesvm.solvers.linear_algebra import factor_cost
 from saddlesvm.solvers.machines import Softmax, Sums
 from saddlesvm.solvers.newton import Newton, NewtonState, place_of
-from saddlesvm.solvers.second_order.linear_algebra import factor_cost
 from saddlesvm.solvers.task import Task
 
 LEAST_PROXIMITY = 1e-150  # by which C can be divided

@@ -44,7 +44,7 @@ from saddlesvm.rows.layouts import add_rows
 from saddlesvm.runtime.randomness import SEEDS, draw, make_random, shuffle
 from saddlesvm.solvers.base import Budget, is_fine, nothing
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.second_order.kernels import bending_rows
+from saddlesvm.solvers.smoothed import bending_rows
 from saddlesvm.solvers.sweeps import KEPT_BYTES, KeptRows, OverFiles, SweepState, certificate_of_sweep, reader_of
 
 READING = 2.0  # cost of reading a row, in row visits: a guess between fast and slow disks

@@ -6,7 +6,7 @@ import numpy as np
 
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers.second_order.kernels import bending_rows
+from saddlesvm.solvers.smoothed import bending_rows
 
 TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken; derived: its error is 1 %
 

@@ -23,8 +23,8 @@ from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, Softmax
+from saddlesvm.solvers.over_passes import LARGEST, SIZES, UNASKED, PassSums
 from saddlesvm.solvers.search import PLACES
-from saddlesvm.solvers.second_order.driver import LARGEST, SIZES, UNASKED, PassSums
 from saddlesvm.solvers.taken_rows import Taken
 
 LOSS_SUMS = 5  # numbers that loss_sums returns

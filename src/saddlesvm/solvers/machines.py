@@ -19,7 +19,7 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth, methods_of
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.terms import within_bounds
 from saddlesvm.solvers.base import AT_BOUND
-from saddlesvm.solvers.second_order.kernels import NO_CENTRE, Answers, SmoothedTerms, answers_at
+from saddlesvm.solvers.smoothed import NO_CENTRE, Answers, SmoothedTerms, answers_at
 
 silent = np.errstate(all="ignore")  # both sides of each conditional of a loss are computed
 

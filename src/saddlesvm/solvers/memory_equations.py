@@ -157,6 +157,7 @@ class MemoryEquations(Equations):
         self.gathered: Memory | None = None
         self.is_stiff = False  # products alone did not solve the last equations
         self.way = ""
+        self.forcing = FORCING
         self.is_share = False  # the factor is that of a share of the rows, and solves the equations alone
 
     def renew(self, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
@@ -172,14 +173,8 @@ class MemoryEquations(Equations):
         """
         task = self.task
         place = task.place
-        self.secants = []
-        self.gathered = None
-        bends = task.C * task.machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
-        bent = np.flatnonzero(bends > 0.0)
-        self.bent = bent.size
-        self.bends = bends
-        self.rows = bent
-        self.is_share = False
+        self.take(task.C * task.machine.bend(slice(0, place.n), point.Z, point.A, centre, q))
+        bent = self.rows
         if place.d < min(FEW_FEATURES, task.most_side):
             # Every so manieth row that bends, with the weight of all.
             enough = enough_rows(place.n, place.d, place.values_per_row, place.is_sparse)
@@ -192,6 +187,15 @@ class MemoryEquations(Equations):
                 self.factored = np.empty(0)
                 self.is_share = True
                 self.way = "features, a share of the rows"
+
+    def take(self, bends: np.ndarray) -> None:
+        """Take C times the second derivatives of all rows."""
+        self.secants = []
+        self.gathered = None
+        self.rows = np.flatnonzero(bends > 0.0)
+        self.bent = self.rows.size
+        self.bends = bends
+        self.is_share = False
 
     @property
     def serves(self) -> bool:
@@ -212,7 +216,7 @@ class MemoryEquations(Equations):
         is_dear = seconds > PATIENCE * self.product_seconds()
         if is_dear and self.prepared is not None and self.changed() <= MOST_CHANGED * self.rows.size:
             # The factor of an earlier point, with nearly the same rows.
-            D, is_solved = conjugate_gradients(self.multiply, self.prepared.solve, target, PATIENCE, FORCING)
+            D, is_solved = conjugate_gradients(self.multiply, self.prepared.solve, target, PATIENCE, self.forcing)
             if is_solved:
                 return D
         tries = MOST_PRODUCTS
@@ -222,7 +226,7 @@ class MemoryEquations(Equations):
             # Products alone, while they may be so much cheaper than the factor.
             diagonal = self.ridge + 1e-12 + self.task.place.diagonal(self.rows, self.bends[self.rows])
             D, is_solved = conjugate_gradients(
-                self.multiply, lambda residual: residual / diagonal, target, tries, FORCING
+                self.multiply, lambda residual: residual / diagonal, target, tries, self.forcing
             )
             self.is_stiff = not is_solved
             if is_solved or way == PRODUCTS:
@@ -237,7 +241,7 @@ class MemoryEquations(Equations):
         # A vector over features comes of the rows by subtraction, in which digits cancel: an
         # iteration or two with the exact matrix bring them back.
         self.prepared = RowFactor(self.gather(), own, float(self.ridge[-1]))
-        return conjugate_gradients(self.multiply, self.prepared.solve, target, PATIENCE, FORCING)[0]
+        return conjugate_gradients(self.multiply, self.prepared.solve, target, PATIENCE, self.forcing)[0]
 
     def changed(self) -> int:
         """Number of rows whose bend is not about that in the factor."""

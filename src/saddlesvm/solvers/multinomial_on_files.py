@@ -27,7 +27,7 @@ from saddlesvm.solvers.machines import Softmax
 from saddlesvm.solvers.newton import solve_roughly
 from saddlesvm.solvers.newton_on_files import FEWEST_BLOCKS, PassesOverFiles
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
-from saddlesvm.solvers.second_order.driver import Setting
+from saddlesvm.solvers.over_passes import Setting
 from saddlesvm.solvers.sweeps import FILLED, KEPT_BYTES, SweepState, SweepWork, reader_of
 from saddlesvm.solvers.task import Task
 

@@ -2,7 +2,7 @@
 
 A sweep reads every row once. It evaluates a point and tells what the next step needs: the matrix of
 the rows that bend (:mod:`saddlesvm.solvers.newton_over_passes`), or the pull of the decided rows
-and the values of the free rows (:mod:`saddlesvm.solvers.second_order.active_set`). The step is
+and the values of the free rows (:mod:`saddlesvm.solvers.active_set`). The step is
 found in memory. Nothing but the dual variables is kept of a row, and a sweep's certificate reads
 nothing. Both methods begin at the solution of a sample, chunks from all over the files; Newton's
 method then takes some three to eight sweeps, whatever C is.
@@ -24,13 +24,13 @@ from saddlesvm.problem.sums import margins
 from saddlesvm.rows.passes import Part
 from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.active_set import FILLED, ActiveSet
 from saddlesvm.solvers.base import nothing, start_alpha
+from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary
 from saddlesvm.solvers.newton import AT_START, solve_roughly
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses, is_wide
-from saddlesvm.solvers.second_order.active_set import FILLED, ActiveSet
-from saddlesvm.solvers.second_order.driver import OverPasses, Setting
-from saddlesvm.solvers.second_order.free_rows import width_of
+from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.sweeps import CarriedDuals, Sweeps, SweepState, SweepWork, proven, reader_of
 from saddlesvm.solvers.taken_rows import WORK_BYTES
 from saddlesvm.solvers.task import Task

@@ -31,13 +31,13 @@ from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.conjugate import ProductsOverPasses
 from saddlesvm.solvers.equations import AT_EASE, ToldEquations
 from saddlesvm.solvers.look import Look, Looked
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
 from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
+from saddlesvm.solvers.over_passes import MATRICES, OverPasses, Setting
 from saddlesvm.solvers.search import PLACES
-from saddlesvm.solvers.second_order.conjugate import ProductsOverPasses
-from saddlesvm.solvers.second_order.driver import MATRICES, OverPasses, Setting
 from saddlesvm.solvers.taken_rows import Taken
 from saddlesvm.solvers.task import FREE, Curvature, Found, Task, add_up
 

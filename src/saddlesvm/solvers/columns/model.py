@@ -17,8 +17,8 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.columns.kernels import PASSES, Coordinates, Moving, bent_squares, descend, violations
 from saddlesvm.solvers.columns.store import ColumnStore, Gram
-from saddlesvm.solvers.second_order.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
-from saddlesvm.solvers.second_order.linear_algebra import cholesky
+from saddlesvm.solvers.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
+from saddlesvm.solvers.linear_algebra import cholesky
 
 # Passes over a matrix between two Newton steps on the support: measured on rcv1-binary, l1, logistic and squared hinge
 # at C = 100, where 20 to 40 take as long and 10 or 80 take longer.

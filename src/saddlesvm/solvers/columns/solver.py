@@ -38,12 +38,13 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.bracket import LINE_TOLERANCE
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, Model, WorkingSet, worst_of
+from saddlesvm.solvers.columns.standing import Standing
 from saddlesvm.solvers.columns.store import ColumnStore
 from saddlesvm.solvers.curvature import coordinate_curvature
-from saddlesvm.solvers.second_order.driver import LINE_TOLERANCE, Standing
-from saddlesvm.solvers.second_order.kernels import (
+from saddlesvm.solvers.smoothed import (
     Answers,
     Line,
     answers_at,

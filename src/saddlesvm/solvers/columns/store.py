@@ -9,8 +9,8 @@ from scipy.linalg.blas import dsyrk
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, Rows, add_rows, as_rows, dot_rows
 from saddlesvm.rows.small_types import widen
-from saddlesvm.solvers.second_order.kernels import add_outer_sparse
-from saddlesvm.solvers.second_order.linear_algebra import BLOCK_VALUES
+from saddlesvm.solvers.linear_algebra import BLOCK_VALUES
+from saddlesvm.solvers.smoothed import add_outer_sparse
 
 MIRRORED = 128  # rows that are mirrored at once: their block stays in the cache; derived
 

@@ -25,7 +25,7 @@ from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.problem.loss import has_bounded_slopes, is_smooth, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers.second_order.driver import Bracket
+from saddlesvm.solvers.bracket import Bracket
 from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together
 from saddlesvm.solvers.small.equations import inner, products, solve
 from saddlesvm.solvers.small.interior_point import InteriorPoint

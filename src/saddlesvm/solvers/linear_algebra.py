@@ -16,8 +16,8 @@ from saddlesvm.rows.layouts import Rows
 from saddlesvm.runtime.compiled import INTERPRETED
 from saddlesvm.runtime.lazy import LateFunction
 from saddlesvm.runtime.threads import blas_for, count_pieces, run_pieces, worthwhile
-from saddlesvm.solvers.second_order.array_kernels import gram_sparse as gram_of_few
-from saddlesvm.solvers.second_order.kernels import add_outer_sparse, fill, gram_sparse
+from saddlesvm.solvers.smoothed import add_outer_sparse, fill, gram_sparse
+from saddlesvm.solvers.smoothed_arrays import gram_sparse as gram_of_few
 
 BLOCK_VALUES = 1_000_000  # values of a block of rows that are widen to float64, or transposed, at once
 PIECE_COST = (

@@ -1,24 +1,26 @@
 """The margin of each row under a model trained without it: an estimate, and proven bounds.
 
-Estimate. With ``beta_i = C a_i`` and ``h_i = C s_i phi''_i``, one Newton step from the trained model to the one without
-row i moves its margin from ``z_i`` to
+Estimate. With ``beta_i = C a_i`` and ``h_i = C s_i phi''_i``, one Newton step from the trained
+model to the one without row i moves its margin from ``z_i`` to
 
     z_i - beta_i t_i / (1 - h_i t_i),      t_i = x_i' H^-1 x_i,      H = R'' + sum_i h_i x_i x_i'
 
-A loss with corners has no second derivative where it matters. Its corners are rounded over a stretch of margins as wide
-as the moves that leaving a row out makes: the difference quotient of the sub-gradient over that stretch takes the place
-of the second derivative. (The limit of a stretch of length zero counts only the rows exactly at a corner. It is the
-formula of Wang and others, and is worse: as soon as one row moves, the set of rows at the corner is another.)
+A loss with corners has no second derivative where it matters. Its corners are rounded over a
+stretch of margins as wide as the moves that leaving a row out makes: the difference quotient of the
+sub-gradient over that stretch takes the place of the second derivative. (The limit of a stretch of
+length zero counts only the rows exactly at a corner. It is the formula of Wang and others, and is
+worse: as soon as one row moves, the set of rows at the corner is another.)
 
 Bounds. Without row i, ``beta`` with a zero in its place is a feasible dual point, whose weights are
-``w' = w(beta) - beta_i x_i``, and w is still a model. With the gap of w and ``beta``, theirs is at most
-``G = gap + beta_i (z_i - f_i) + beta_i^2 ||x_i||^2 / 2``, ``f_i = x_i . w(beta)``. By strong convexity the
-optimum without the row lies in a ball around ``(w + w') / 2`` of squared radius ``G - ||w - w'||^2 / 4``, which
-bounds the row's margin. For an exact fit the bounds are ``z_i - beta_i ||x_i||^2`` and ``z_i``. A free intercept
-has no such bounds: the zero breaks its constraint (:mod:`saddlesvm.answers.free_intercept` has others).
+``w' = w(beta) - beta_i x_i``, and w is still a model. With the gap of w and ``beta``, theirs is at
+most ``G = gap + beta_i (z_i - f_i) + beta_i^2 ||x_i||^2 / 2``, ``f_i = x_i . w(beta)``. By strong
+convexity the optimum without the row lies in a ball around ``(w + w') / 2`` of squared radius ``G -
+||w - w'||^2 / 4``, which bounds the row's margin. For an exact fit the bounds are ``z_i - beta_i
+||x_i||^2`` and ``z_i``. A free intercept has no such bounds: the zero breaks its constraint
+(:mod:`saddlesvm.answers.free_intercept` has others).
 
-Source: Wang, Zhou, Lu, Maleki and Mirrokni (2018), "Approximate leave-one-out for fast parameter tuning in high
-dimensions"; Rad and Maleki (2020) for smooth losses.
+Source: Wang, Zhou, Lu, Maleki and Mirrokni (2018), "Approximate leave-one-out for fast parameter
+tuning in high dimensions"; Rad and Maleki (2020) for smooth losses.
 """
 
 from __future__ import annotations
@@ -38,19 +40,31 @@ from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import CSR, Rows, U
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.solvers.second_order.conjugate import conjugate_gradients
-from saddlesvm.solvers.second_order.equations import MOST_ITERATIONS, penalty_of
-from saddlesvm.solvers.second_order.kernels import hessian_diagonal
-from saddlesvm.solvers.second_order.linear_algebra import add_outer, blocks, cholesky, widen
+from saddlesvm.solvers.conjugate import MOST_ITERATIONS, conjugate_gradients
+from saddlesvm.solvers.linear_algebra import add_outer, blocks, cholesky, widen
+from saddlesvm.solvers.smoothed import hessian_diagonal
+from saddlesvm.solvers.task import FREE
 
 FACTORED = 2_500  # features up to which H is factored
-SAMPLED, PROBES = 8, 8  # rows whose t is computed, where features are too many for a factor, and random sums of rows
-KNOWN = 0.02  # standard error of the sample's mean of t / ||x||^2, relative to it, above which sums are solved for
+# rows whose t is computed, where features are too many for a factor, and random sums of rows
+SAMPLED = 8
+PROBES = 8
+# Relative standard error of the sample's mean of t / ||x||^2 above which sums are solved for.
+KNOWN = 0.02
 FEW = 0.5  # share of the rows below which those that bend are copied for the products
-SOLVED = 1e-2  # share of t that the solution of the equations may miss: the square of that of their residual
+# Share of t that the solution of the equations may miss: the square of that of their residual.
+SOLVED = 1e-2
 STRETCH = 0.5  # width of rounded corners, as a share of the margins' typical distance from them
 SLACK_OF_SUMS = 1.0 + 2.0**-40  # what some roundings multiply a bound by, at most
 NEXT_TO_NOTHING = 1e-4  # the same share for losses without corners, a plain difference quotient
+
+
+def penalty_of(problem: Problem) -> np.ndarray:
+    """Return the diagonal of R, positive, shape (d + 1,)."""
+    penalty = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
+    if problem.intercept.constrained:
+        penalty[-1] = FREE
+    return penalty
 
 
 @dataclass(frozen=True)
@@ -66,9 +80,11 @@ class RowEstimates:
     inside : int
         Rows that bend the objective.
     taken : float
-        Mean of ``h_i t_i`` over the rows that bend: the share of their freedom that the model takes up, from 0 to 1.
+        Mean of ``h_i t_i`` over the rows that bend: the share of their freedom that the model takes
+        up, from 0 to 1.
     spread : float
-        Relative standard deviation of ``t_i / ||x_i||^2`` among sampled rows; 0 where every t was computed.
+        Relative standard deviation of ``t_i / ||x_i||^2`` among sampled rows; 0 where every t was
+        computed.
     """
 
     margins: np.ndarray
@@ -101,7 +117,9 @@ def row_estimates(
     width = _stretch(problem, z)
     bend = _bending(problem, z, width)
     pulls = beta
-    if is_smooth(problem.loss):  # the margins' own: the multipliers of an approximate fit differ from them
+    if is_smooth(
+        problem.loss
+    ):  # the margins' own: the multipliers of an approximate fit differ from them
         pulls = np.zeros(z.size)
         dual_of_margins(problem.pointwise, problem.members, z, 0.0, pulls)
         pulls *= problem.C
@@ -110,7 +128,8 @@ def row_estimates(
     if bounded:
         low, high = bounds_of_dual_point(problem, z, w, beta)
     else:
-        low, high = np.full(z.size, -np.inf), np.full(z.size, np.inf)
+        low = np.full(z.size, -np.inf)
+        high = np.full(z.size, np.inf)
     inside = np.flatnonzero(bend * t)
     taken = float(np.mean((bend * t)[inside])) if inside.size else 0.0
     return RowEstimates(moved, low, high, int(np.count_nonzero(bend)), taken, spread)
@@ -118,21 +137,27 @@ def row_estimates(
 
 def _stretch(problem: Problem, z: np.ndarray) -> float:
     """The stretch of margins over which the sub-gradient's difference is taken."""
-    typical = 1.0 if is_classification(problem.loss) else float(np.median(np.abs(z - problem.y))) or 1.0
+    typical = (
+        1.0 if is_classification(problem.loss) else float(np.median(np.abs(z - problem.y))) or 1.0
+    )
     return typical * (NEXT_TO_NOTHING if is_cornerless(problem.loss) else STRETCH)
 
 
 def _bending(problem: Problem, z: np.ndarray, width: float) -> np.ndarray:
-    """``h_i``: C times the difference quotient of the weighted sub-gradient over a stretch around each margin."""
-    left, right = np.zeros(z.size), np.zeros(z.size)
+    """Return ``h_i``: C times the sub-gradient's difference quotient around each margin."""
+    left = np.zeros(z.size)
+    right = np.zeros(z.size)
     dual_of_margins(problem.pointwise, problem.members, z, -0.5 * width, left)
     dual_of_margins(problem.pointwise, problem.members, z, 0.5 * width, right)
     return np.maximum(problem.C * (left - right) / width, 0.0)
 
 
-def _leverages(problem: Problem, bend: np.ndarray, wanted: np.ndarray, seed: int) -> tuple[np.ndarray, float]:
-    """``t_i`` of the wanted rows (the others' is not needed, and left at zero), and the spread among sampled ones."""
-    t, inside = np.zeros(bend.size), np.flatnonzero(bend)
+def _leverages(
+    problem: Problem, bend: np.ndarray, wanted: np.ndarray, seed: int
+) -> tuple[np.ndarray, float]:
+    """Return ``t_i`` of the wanted rows, zero for others, and the spread among sampled ones."""
+    t = np.zeros(bend.size)
+    inside = np.flatnonzero(bend)
     if problem.n_features <= FACTORED:
         H = curvature_matrix(problem, bend, inside, penalty_of(problem))
         t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(H))
@@ -145,7 +170,8 @@ def _leverages(problem: Problem, bend: np.ndarray, wanted: np.ndarray, seed: int
     forms = partial(_forms_by_products, problem, bend, inside)
     solved = forms(widen(problem.X, sample, np.ones(sample.size)))
     quotients = solved / problem.norms[sample]
-    typical, spread = float(np.mean(quotients)), float(np.std(quotients) / max(np.mean(quotients), 1e-300))
+    typical = float(np.mean(quotients))
+    spread = float(np.std(quotients) / max(np.mean(quotients), 1e-300))
     if spread > KNOWN * math.sqrt(sample.size):
         typical = float(forms(_probes(problem, wanted, random)).mean()) / wanted.size
     t[wanted] = typical * problem.norms[wanted]
@@ -156,25 +182,36 @@ def _leverages(problem: Problem, bend: np.ndarray, wanted: np.ndarray, seed: int
 def _probes(problem: Problem, wanted: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Sums of the wanted rows at unit length with random signs, shape (PROBES, d + 1).
 
-    The mean of ``v' H^-1 v`` over them is an estimate of the sum of ``t_i / ||x_i||^2`` without bias (Hutchinson 1990).
+    The mean of ``v' H^-1 v`` over them is an estimate of the sum of ``t_i / ||x_i||^2`` without
+    bias (Hutchinson 1990).
     """
-    X, signs = problem.X, np.zeros((problem.y.size, PROBES))
-    signs[wanted] = random.choice([-1.0, 1.0], (wanted.size, PROBES)) / np.sqrt(problem.norms[wanted, None])
+    X = problem.X
+    signs = np.zeros((problem.y.size, PROBES))
+    signs[wanted] = random.choice([-1.0, 1.0], (wanted.size, PROBES)) / np.sqrt(
+        problem.norms[wanted, None]
+    )
     sums = np.zeros(X.weights_shape(PROBES))
     for block in class_blocks(X, PROBES, np.float64):
         block.add(signs[block.rows], sums)
     return X.by_class(sums)
 
 
-def _forms_by_products(problem: Problem, bend: np.ndarray, inside: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """``v' H^-1 v`` of a few vectors, shape (k, d + 1), by conjugate gradients whose products are for all of them."""
-    X, penalty, count = problem.X, penalty_of(problem), len(given)
+def _forms_by_products(
+    problem: Problem, bend: np.ndarray, inside: np.ndarray, given: np.ndarray
+) -> np.ndarray:
+    """Return ``v' H^-1 v`` of a few vectors, shape (k, d + 1), by conjugate gradients."""
+    X = problem.X
+    penalty = penalty_of(problem)
+    count = len(given)
     diagonal = penalty.copy()
     hessian_diagonal(X, inside, bend, diagonal)
     rhs = np.ascontiguousarray(X.by_class(given))
-    penalties, diagonals = (np.ascontiguousarray(X.by_class(np.tile(one, (count, 1)))) for one in (penalty, diagonal))
+    penalties, diagonals = (
+        np.ascontiguousarray(X.by_class(np.tile(one, (count, 1)))) for one in (penalty, diagonal)
+    )
     if inside.size < FEW * bend.size:
-        X, bend = X.taken(inside), bend[inside]
+        X = X.taken(inside)
+        bend = bend[inside]
 
     def product(V: np.ndarray) -> np.ndarray:
         out = penalties * V
@@ -182,12 +219,17 @@ def _forms_by_products(problem: Problem, bend: np.ndarray, inside: np.ndarray, g
             block.add(bend[block.rows, None] * block.scores(V), out)
         return out
 
-    start, precision = np.zeros_like(rhs), math.sqrt(SOLVED)
-    found, *_ = conjugate_gradients(product, lambda r: r / diagonals, rhs, start, precision, MOST_ITERATIONS)
+    start = np.zeros_like(rhs)
+    precision = math.sqrt(SOLVED)
+    found, *_ = conjugate_gradients(
+        product, lambda r: r / diagonals, rhs, start, precision, MOST_ITERATIONS
+    )
     return np.einsum("ij,ij->i", X.by_class(found), given)
 
 
-def curvature_matrix(problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+def curvature_matrix(
+    problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray
+) -> np.ndarray:
     """``H`` in its lower triangle, shape (d + 1, d + 1), Fortran-ordered."""
     H = np.zeros((ridge.size, ridge.size), order="F")
     add_outer(problem.X, inside, bend[inside], H)
@@ -217,13 +259,15 @@ def quadratic_forms(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndar
 
 @kernel
 def quadratic_sparse(X: CSR, chosen: np.ndarray, matrix: np.ndarray, out: np.ndarray) -> None:
-    """``out[k] = x' M x`` for the chosen rows and a symmetric matrix, the virtual feature included."""
+    """``out[k] = x' M x`` for the chosen rows and a symmetric matrix, intercept included."""
     last = matrix.shape[0] - 1
     for k in range(chosen.size):
-        start, stop = U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])
+        start = U(X.indptr[chosen[k]])
+        stop = U(X.indptr[chosen[k] + 1])
         total = X.bias * X.bias * matrix[last, last]
         for p in range(start, stop):
-            row, x = matrix[U(X.indices[p])], np.float64(X.data[p])
+            row = matrix[U(X.indices[p])]
+            x = np.float64(X.data[p])
             both = 2.0 * X.bias * row[last] + x * row[U(X.indices[p])]
             for r in range(start, p):
                 both += 2.0 * np.float64(X.data[r]) * row[U(X.indices[r])]
@@ -241,11 +285,14 @@ def bounds_of_dual_point(
     if problem.intercept.constrained:
         return np.full(z.size, -np.inf), np.full(z.size, np.inf)
     judged = evaluate(problem, Point(w, beta / problem.C), given_offset=True)
-    certificate, alpha = judged.certificate, judged.alpha
+    certificate = judged.certificate
+    alpha = judged.alpha
     if certificate.dual == 0.0 and certificate.dual_rounding == 0.0:
         alpha = np.zeros(z.size)  # the dual point zero took the place of a worse one
     gap = max(certificate.gap, 0.0) / problem.strength.unit
-    beta, norms, lengths = problem.C * alpha, problem.norms, radii(problem.norms)
+    beta = problem.C * alpha
+    norms = problem.norms
+    lengths = radii(problem.norms)
     # The pull of the dual point, and how far the exact one is from it.
     reached = dual_weights(problem, alpha)
     missed = SLACK * gamma(z.size + 8.0) * float(np.abs(beta) @ lengths)

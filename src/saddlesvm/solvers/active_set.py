@@ -1,7 +1,7 @@
 """The active-set method: piecewise linear losses over rows elsewhere, by a problem over the free rows in memory.
 
 At weights w, the losses of decided rows are replaced by their linear pieces, ``-a_i z - phi_i*(-a_i)``; the free rows
-rows U (:mod:`saddlesvm.solvers.second_order.free_rows`) keep their losses. What comes of it is a problem of the same
+rows U (:mod:`saddlesvm.solvers.free_rows`) keep their losses. What comes of it is a problem of the same
 kind over few rows, with a pull f that stands still:
 
     min over w of  R(w) - f.w + C sum_{i in U} s_i phi_i(x_i.w),      f = C sum_{i not in U} a_i x_i,
@@ -39,9 +39,9 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.free_rows import LADDER, Findings, Question, width_of
 from saddlesvm.solvers.newton import Newton
-from saddlesvm.solvers.second_order.driver import LARGEST, ROUNDED, SIZES, OverPasses, Setting
-from saddlesvm.solvers.second_order.free_rows import LADDER, Findings, Question, width_of
+from saddlesvm.solvers.over_passes import LARGEST, ROUNDED, SIZES, OverPasses, Setting
 from saddlesvm.solvers.taken_rows import joined
 
 ROUGH = 1e-3  # relative gap to which a sample is solved

@@ -4,7 +4,7 @@ A piecewise linear loss gives nearly every row a multiplier that stays as it is 
 the hinge gives 0 to rows beyond the margin, and their weight to rows on the wrong side of it. Such rows are decided.
 Their part of the objective is linear there, and one vector stands for all of them, their pull ``sum_i a_i x_i``. A pass
 takes the other rows along, up to a number that the memory allows; what is left to solve is a problem over these alone
-(:mod:`saddlesvm.solvers.second_order.active_set`).
+(:mod:`saddlesvm.solvers.active_set`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 from saddlesvm.problem.bounds import add_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
-from saddlesvm.rows.layouts import Rows, dot_rows
-from saddlesvm.solvers.second_order.driver import LARGEST, SIZES, TRIALS, UNASKED, PassSums
-from saddlesvm.solvers.second_order.kernels import combine
+from saddlesvm.rows.layouts import Rows, combine_rows, dot_rows
+from saddlesvm.solvers.over_passes import LARGEST, SIZES, TRIALS, UNASKED, PassSums
 from saddlesvm.solvers.taken_rows import Taken, rows_taken
 
 STRIP_VALUES, FEWEST_ROWS = 250_000, 256  # values of the rows that are looked at together: the cache holds them
@@ -103,7 +102,7 @@ class Question(NamedTuple):
             found.sums += loss_sums(points, decided, z[decided], 0.0, at)
             found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
             norms = terms.norms[chosen]
-            combine(terms.X, chosen[decided], at[decided], found.pull)
+            combine_rows(terms.X, chosen[decided], at[decided], found.pull)
             sizes = point_sizes(terms.loss, points.y, norms, points.weights, decided, at, signs=True)
             add_sizes(found.sizes, np.array(sizes), LARGEST)
             if self.back.size:

@@ -32,21 +32,20 @@ from saddlesvm.problem.loss import (
 )
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.rows.layouts import U, axpy, combine_rows, dot
+from saddlesvm.rows.layouts import U, axpy, dot
 from saddlesvm.rows.matrix import Rows, body_for
-from saddlesvm.rows.prefetch import next_ahead, row_ahead
+from saddlesvm.rows.prefetch import next_ahead
 from saddlesvm.rows.small_types import number
 from saddlesvm.rows.sparse_products import add_outer_products, multiply_by_columns
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside
+from saddlesvm.solvers import smoothed_arrays
 from saddlesvm.solvers.base import AT_BOUND, SAME_SLOPES
-from saddlesvm.solvers.second_order import array_kernels
-from saddlesvm.solvers.second_order.driver import lowest_on_line
+from saddlesvm.solvers.bracket import lowest_on_line
 
 if TYPE_CHECKING:
     from numba.core import types
 
-NEGLIGIBLE = 1e-9  # second derivative times squared norm below which the Hessian leaves a row out (R is 1)
 STILL_NEAR = 32  # rows that are read again while they are in the cache
 is_small = attrgetter("is_small")  # whether NumPy suffices for products with rows
 
@@ -194,7 +193,7 @@ def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start
     sums[3] += active
 
 
-@beside(array_kernels.respond, in_numpy.is_small)
+@beside(smoothed_arrays.respond, in_numpy.is_small)
 @kernel
 def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
     """Compute the multipliers and sums of all members at their margins."""
@@ -208,7 +207,7 @@ def answers_at(terms: SmoothedTerms, z: np.ndarray) -> Answers:
     return answers
 
 
-@beside(array_kernels.respond_to_weights, in_numpy.is_small)
+@beside(smoothed_arrays.respond_to_weights, in_numpy.is_small)
 @kernel
 def respond_to_weights(
     terms: SmoothedTerms,
@@ -234,7 +233,7 @@ def respond_to_weights(
                 axpy(X, members[k], answers.alpha[k], pulled)
 
 
-@beside(array_kernels.bending_rows, in_numpy.is_small)
+@beside(smoothed_arrays.bending_rows, in_numpy.is_small)
 @kernel
 def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
     """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
@@ -243,7 +242,7 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
         mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < SAME_SLOPES else 0.0
 
 
-@beside(array_kernels.slope_along, in_numpy.is_small)
+@beside(smoothed_arrays.slope_along, in_numpy.is_small)
 @kernel
 def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float) -> Any:
     """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""
@@ -277,7 +276,7 @@ def search(
     """The minimiser over tau >= 0 along a line, given the multipliers and second derivatives at zero, and the
     multipliers at one (or an empty array).
 
-    One where that is known and will do, else as :func:`~saddlesvm.solvers.second_order.driver.lowest_on_line` finds it.
+    One where that is known and will do, else as :func:`~saddlesvm.solvers.bracket.lowest_on_line` finds it.
     Zero where the function does not fall.
     """
     z, dz, linear, quadratic = line
@@ -295,25 +294,7 @@ def search(
     return lowest_on_line(derivatives, begin, -begin / rise if rise > 0.0 else 1.0, tolerance)
 
 
-@beside(array_kernels.hessian_product, is_small)
-@kernel
-def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
-    """``out += sum over active i of bend[i] x_i (x_i . v)``."""
-    for k in range(active.size):
-        row_ahead(X, active, k, active.size)
-        i = active[k]
-        axpy(X, i, bend[i] * dot(X, i, v), out)
-
-
-@beside(combine_rows, is_small)
-@kernel
-def combine(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
-    """``out += sum_k factors[k] x_chosen[k]``."""
-    for k in range(chosen.size):
-        axpy(X, chosen[k], factors[k], out)
-
-
-@beside(array_kernels.fill, is_small)
+@beside(smoothed_arrays.fill, is_small)
 @kernel
 def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """``out[k] = factors[k] x_chosen[k]`` in the precision of `out`, the virtual feature in the last column."""
@@ -345,7 +326,7 @@ def add_squares(X: Rows, i: int, c: float, w: np.ndarray) -> None:
     w += c * row * row
 
 
-@beside(array_kernels.hessian_diagonal, is_small)
+@beside(smoothed_arrays.hessian_diagonal, is_small)
 @kernel
 def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
     """``out += the diagonal of sum over active i of bend[i] x_i x_i'``."""
@@ -353,22 +334,5 @@ def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndar
         add_squares(X, active[k], bend[active[k]], out)
 
 
-@kernel
-def moved_shares(
-    active: np.ndarray, bend: np.ndarray, unit: float, former: np.ndarray, keep: float, moved: np.ndarray
-) -> Any:
-    """Put the places of the active rows whose share ``bend / unit`` is not within `keep` of the former one, relative to
-    the larger, at the beginning of `moved`; how many there are, and how many of the others differ at all."""
-    count = few = 0
-    for k in range(active.size):
-        share, old = bend[k] / unit, former[active[k]]
-        away = abs(share - old)
-        far = away > keep * max(share, old)
-        moved[count] = k
-        count += far
-        few += away > 0.0 and not far
-    return count, few
-
-
-add_outer_sparse = beside(array_kernels.add_outer_sparse, is_small)(add_outer_products)
+add_outer_sparse = beside(smoothed_arrays.add_outer_sparse, is_small)(add_outer_products)
 gram_sparse = multiply_by_columns

@@ -51,7 +51,7 @@ def smoothed_response(terms: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 @silent
 def respond(terms: Any, z: np.ndarray, answers: Any) -> None:
-    """:func:`saddlesvm.solvers.second_order.kernels.respond`."""
+    """:func:`saddlesvm.solvers.smoothed.respond`."""
     loss, methods, s, y = terms.loss, methods_of(terms.loss), weights_of(terms), terms.y
     a, h = response(terms, z)
     answers.alpha[:], answers.bend[:] = a, terms.C * h
@@ -63,7 +63,7 @@ def respond(terms: Any, z: np.ndarray, answers: Any) -> None:
 def respond_to_weights(
     terms: Any, X: Rows, members: np.ndarray, w: np.ndarray, z: np.ndarray, answers: Any, pulled: np.ndarray
 ) -> None:
-    """:func:`saddlesvm.solvers.second_order.kernels.respond_to_weights`."""
+    """:func:`saddlesvm.solvers.smoothed.respond_to_weights`."""
     dot_by_blocks(X, members, w, z)
     respond(terms, z, answers)
     combine_rows(X, members, answers.alpha, pulled)
@@ -71,35 +71,28 @@ def respond_to_weights(
 
 @silent
 def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
-    """:func:`saddlesvm.solvers.second_order.kernels.bending_rows`."""
+    """:func:`saddlesvm.solvers.smoothed.bending_rows`."""
     y, s = chosen_terms(terms, members)
     left, right = methods_of(terms.loss).slopes(terms.loss, alpha[members], 0.0, y, s)
     mask[members] = (left > -np.inf) & (right < np.inf) & (right - left < SAME_SLOPES)
 
 
 def slope_along(terms: Any, z: np.ndarray, dz: np.ndarray, tau: float) -> tuple[float, float]:
-    """:func:`saddlesvm.solvers.second_order.kernels.slope_along`."""
+    """:func:`saddlesvm.solvers.smoothed.slope_along`."""
     a, h = response(terms, z + tau * dz)
     return -terms.C * float((a * dz).sum()), terms.C * float((h * dz * dz).sum())
 
 
-def hessian_product(X: Rows, active: np.ndarray, bend: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
-    """:func:`saddlesvm.solvers.second_order.kernels.hessian_product`."""
-    z = np.empty(active.size)
-    dot_by_blocks(X, active, v, z)
-    combine_rows(X, active, bend[active] * z, out)
-
-
 @silent
 def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
-    """:func:`saddlesvm.solvers.second_order.kernels.fill`."""
+    """:func:`saddlesvm.solvers.smoothed.fill`."""
     part = X.float64_matrix()[chosen]
     np.multiply(part.toarray() if X.sparse else part, factors[:, None], out=out[:, :-1], casting="same_kind")
     out[:, -1] = X.bias * factors
 
 
 def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
-    """:func:`saddlesvm.solvers.second_order.kernels.hessian_diagonal`."""
+    """:func:`saddlesvm.solvers.smoothed.hessian_diagonal`."""
     part, factors = X.float64_matrix()[active], bend[active]
     if not X.sparse:
         out[:-1] += factors @ (part * part)
@@ -109,20 +102,8 @@ def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndar
     out[-1] += X.bias * X.bias * float(factors.sum())
 
 
-def moved_shares(
-    active: np.ndarray, bend: np.ndarray, unit: float, former: np.ndarray, keep: float, moved: np.ndarray
-) -> tuple[int, int]:
-    """:func:`saddlesvm.solvers.second_order.kernels.moved_shares`."""
-    share, old = bend / unit, former[active]
-    away = np.abs(share - old)
-    far = away > keep * np.maximum(share, old)
-    found = np.flatnonzero(far)
-    moved[: found.size] = found
-    return int(found.size), int(np.count_nonzero(away > 0.0)) - int(np.count_nonzero(away[found] > 0.0))
-
-
 def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.ndarray) -> None:
-    """:func:`saddlesvm.solvers.second_order.kernels.add_outer_sparse`."""
+    """:func:`saddlesvm.solvers.smoothed.add_outer_sparse`."""
     part = X.float64_matrix()[chosen]
     scaled = part.T * factors
     products = sparse.triu(scaled @ part).tocoo()

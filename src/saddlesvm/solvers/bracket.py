@@ -1,0 +1,84 @@
+"""A search along a line by first and second derivatives: Newton's method in a bracket.
+
+Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from saddlesvm.problem.intercepts import SEARCH_STEPS
+from saddlesvm.runtime.clock import time_is_up
+
+LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
+WIDEN = 10.0  # factor by which it extends its step at once, at most
+
+
+class Bracket:
+    """Where a convex function along a line is lowest, between two places that come closer.
+
+    Newton's method on the derivative, which is monotone; the bracket is halved where it is slow. A rise without
+    curvature counts as small nowhere: it may go on from the minimum, however far that is.
+
+    Parameters
+    ----------
+    begin : float
+        The derivative at zero. Where it is not negative, or not finite, the search has ended at zero.
+    tau : float
+        The first place to look at.
+    tolerance : float
+        Share of the derivative at zero that may be left.
+
+    Attributes
+    ----------
+    tau : float
+        The place to look at.
+    going : bool
+        Whether the search goes on.
+    """
+
+    __slots__ = ("before", "enough", "going", "high", "low", "tau")
+
+    def __init__(self, begin: float, tau: float = 1.0, tolerance: float = LINE_TOLERANCE) -> None:
+        self.going = -np.inf < begin < 0.0
+        self.tau, self.enough = tau if self.going else 0.0, -tolerance * begin
+        self.low, self.high, self.before = 0.0, np.inf, np.inf
+
+    def follow(self, residual: float, rise: float) -> float:
+        """The next place by the first and the second derivative at this one; the same where the search ends."""
+        size, tau = abs(residual), self.tau
+        if not self.going:
+            return tau
+        if size <= self.enough and (residual <= 0.0 or rise > 0.0):
+            self.going = False
+            return tau
+        if residual < 0.0:
+            self.low = tau
+        else:
+            self.high = tau
+        newton = tau - residual / rise if rise > 0.0 else np.inf
+        if self.high == np.inf:
+            following = min(newton, WIDEN * tau)
+        elif self.low < newton < self.high and not size > 0.5 * self.before:
+            following = newton
+        else:
+            following = 0.5 * (self.low + self.high)
+        self.before = size
+        self.going = following != tau and math.isfinite(following)
+        self.tau = following if self.going else tau
+        return self.tau
+
+
+def lowest_on_line(
+    derivatives: Callable[[float], tuple[float, float]], begin: float, tau: float, tolerance: float
+) -> float:
+    """The place at which a :class:`Bracket` ends; `derivatives` are the first and the second one at a place."""
+    line = Bracket(begin, tau, tolerance)
+    for _ in range(SEARCH_STEPS):
+        if not line.going or time_is_up():
+            break
+        line.follow(*derivatives(line.tau))
+    return line.tau

@@ -1,1 +1,0 @@
-"""Newton's method: the finish that certifies at any C."""
