@@ -21,7 +21,7 @@ from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
 from saddlesvm.solvers.memory_equations import MemoryEquations
-from saddlesvm.solvers.newton import Newton
+from saddlesvm.solvers.newton import make_task
 from saddlesvm.solvers.smoothed import Line, search, smoothed_terms
 
 # How far the scores of the training rows may move at most; a margin is 1.
@@ -97,7 +97,7 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
         The weights to begin at.
     size : float
     """
-    equations = MemoryEquations(Newton().make_task(problem))
+    equations = MemoryEquations(make_task(problem))
     now = slope_of(problem, w)
     length = float(np.linalg.norm(now.value))
     slow = 0

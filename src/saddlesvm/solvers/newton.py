@@ -578,33 +578,8 @@ class Newton(SolverBase):
     def _task(self, problem: Problem, state: NewtonState) -> Task:
         """The task of a problem, made once a run."""
         if state.work.task is None:
-            state.work.task = self.make_task(problem)
+            state.work.task = make_task(problem, self.memory)
         return state.work.task
-
-    def make_task(self, problem: Problem) -> Task:
-        """The task of a problem."""
-        place = place_of(problem)
-        ridge = np.ones(place.d + 1)
-        machine = (CompiledBinary if is_compiled(problem) else Binary).of(problem)
-        task = Task(place, machine, ridge, problem.C, is_smooth(problem.loss))
-        if problem.intercept.constrained:
-            ridge[-1] = 0.0
-
-            def balance(point: Found) -> tuple[np.ndarray, float]:
-                # Rounding may take a multiplier at its bound beyond, where its conjugate is infinite.
-                A = machine.bring_inside(problem.gathered(problem.balanced(problem.spread(point.A))))
-                pulled = point.pulled + pull_of_change(place, A - point.A)
-                features = problem.C * pulled[:-1]
-                reached = 0.5 * float(np.vdot(features, features))
-                return A, dual_of(problem.C, machine.conjugates(A), reached)
-
-            task.confirm = balance
-        task.norms = problem.gathered(problem.norms)
-        task.most_side = largest_side(self.memory)
-        if problem.fixed.size or not problem.intercept.homogeneous:
-            task.linear = -problem.fixed if problem.fixed.size else np.zeros(place.d + 1)
-            task.linear[-1] += problem.C * problem.intercept.asked
-        return task
 
     def solution(self, problem: Problem, state: NewtonState) -> Point:
         """The best points so far, with their certificate if one pass has found both."""
@@ -629,6 +604,32 @@ class Newton(SolverBase):
             return self.solution(problem, state)
         alpha = problem.spread(last.A)
         return Point(last.W if problem.intercept.homogeneous else None, alpha)
+
+
+def make_task(problem: Problem, memory: float = 1e9) -> Task:
+    """The task of a problem."""
+    place = place_of(problem)
+    ridge = np.ones(place.d + 1)
+    machine = (CompiledBinary if is_compiled(problem) else Binary).of(problem)
+    task = Task(place, machine, ridge, problem.C, is_smooth(problem.loss))
+    if problem.intercept.constrained:
+        ridge[-1] = 0.0
+
+        def balance(point: Found) -> tuple[np.ndarray, float]:
+            # Rounding may take a multiplier at its bound beyond, where its conjugate is infinite.
+            A = machine.bring_inside(problem.gathered(problem.balanced(problem.spread(point.A))))
+            pulled = point.pulled + pull_of_change(place, A - point.A)
+            features = problem.C * pulled[:-1]
+            reached = 0.5 * float(np.vdot(features, features))
+            return A, dual_of(problem.C, machine.conjugates(A), reached)
+
+        task.confirm = balance
+    task.norms = problem.gathered(problem.norms)
+    task.most_side = largest_side(memory)
+    if problem.fixed.size or not problem.intercept.homogeneous:
+        task.linear = -problem.fixed if problem.fixed.size else np.zeros(place.d + 1)
+        task.linear[-1] += problem.C * problem.intercept.asked
+    return task
 
 
 def dual_at(problem: Problem, alpha: np.ndarray) -> float:
