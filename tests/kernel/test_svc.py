@@ -168,7 +168,7 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"kernel": "nope"}, "kernel must be one of"),
+        ({"kernel": "nope"}, "kernel must be 'additive_chi2'"),
         ({"gamma": "wide"}, "gamma must be 'scale', 'auto' or a finite number of at least 0; got 'wide'"),
         ({"gamma": -1.0}, "gamma must be 'scale'"),
         ({"gamma": None}, "gamma must be 'scale', 'auto' or a finite number of at least 0; got None"),
@@ -179,7 +179,7 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
         ({"C": 2.0, "lam": 0.1}, "give either C or lam"),
         ({"loss": "logistic"}, "logistic"),
         ({"solver": "dcd"}, "unknown solver 'dcd': use one of auto, kernel-pegasos"),
-        ({"intercept": "fixed"}, "intercept must be one of 'free', 'regularized', 'none'"),
+        ({"intercept": "fixed"}, "intercept must be 'regularized', 'free' or 'none'"),
         ({"cache_size": 0}, "cache_size must be a positive finite number"),
         ({"class_weight": {0: 1.0, 1: -1.0}}, "class_weight must hold"),
         ({"class_weight": {0: 1.0, 1: 0.0}}, "class 1 has no row of positive weight"),

@@ -102,8 +102,7 @@ class KernelState(State):
 
 
 def first_point(problem: KernelProblem) -> np.ndarray:
-    """Return a first beta, shape (n,): zero if it has the given sums, else the rows hardest for a
-    rough model.
+    """Return a first beta with the given sums: zero, or the hardest rows for a rough model.
 
     The model is the mean of the kernel functions at some rows of each group (Parzen's estimate of a
     density, or of the difference of two). Each group is filled in the order of its values.
@@ -172,9 +171,7 @@ def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelE
 
 
 def measure(problem: KernelProblem, state: KernelState) -> None:
-    """Compute the offsets, the violation and the gap of f, as if rows that are set aside had no
-    loss.
-    """
+    """Compute the offsets, violation and gap of f; rows set aside count as without loss."""
     at_work = state.at_work
     side_of = problem.side_of[at_work]
     parts: list[np.ndarray] = [at_work]
@@ -236,9 +233,7 @@ def dual_slopes(
 
 
 def find_violating(problem: KernelProblem, state: KernelState) -> np.ndarray:
-    """Return which rows have a slope that points into their box, whatever the others do; bool,
-    shape (n,).
-    """
+    """Return which rows have a slope that points into their box, shape (n,)."""
     rise, fall = dual_slopes(problem, state, problem.members)
     rises = (rise > 0.0) & (state.beta < state.high)
     falls = (fall < 0.0) & (state.beta > state.low)

@@ -212,9 +212,7 @@ def _rows_of_kernel(model: Any, X: Any) -> Any:
 def _bounded_if_definite(
     found: list[Certificate], kernel: Kernel, X: Any, support: np.ndarray
 ) -> list[Certificate]:
-    """The certificates; without a dual bound, and with a warning, if the kernel is not positive
-    semi-definite.
-    """
+    """Return the certificates; with a warning, without dual bounds if the kernel is indefinite."""
     evidence = evidence_against(kernel, X, support)
     if not evidence:
         return found
@@ -280,9 +278,7 @@ def _expansion_certificates(
 def _checked_expansion(
     X: Any, points: Any, coef: Any, intercept: Any, count: int, kind: str
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Points, coefficients of shape (count, m) and intercepts of shape (count,) of a model, in the
-    form of X.
-    """
+    """Return points, coefficients (count, m) and intercepts (count,) of a model, checked."""
     points = check_design(points).plain
     if points.shape[1] != X.shape[1]:
         raise ValueError(f"points have {points.shape[1]} features, X has {X.shape[1]}")
@@ -306,9 +302,7 @@ def _checked_expansion(
 
 
 def posing(model: Any, name: str) -> Any:
-    """A machine of this package that poses the problem of a fitted one: itself, or that of the same
-    name, whose infinite C is a finite one that no multiplier reaches.
-    """
+    """Return the machine of this package, with a finite C, that poses the problem of a model."""
     if isinstance(model, KernelMachine):
         fitted = held_machine(model)
         if fitted.chosen_C is None:
@@ -343,9 +337,7 @@ def pair_subs(codes: np.ndarray, classes: np.ndarray) -> Sequence[SubProblem]:
 def _kernel_point(
     problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float
 ) -> KernelPoint:
-    """The model's point in the problem over rows, and a feasible dual one beside it; a regularised
-    intercept is that of the expansion.
-    """
+    """Return the model's point in the problem over rows, and a feasible dual point beside it."""
     beta = machine.rows_of(problem, beta)
     given = None
     if not problem.groups and problem.intercept.constrained:

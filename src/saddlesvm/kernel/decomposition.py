@@ -122,9 +122,7 @@ class Decomposition(SolverBase):
         return state
 
     def step(self, problem: KernelProblem, state: KernelState, budget: Budget) -> KernelState:
-        """Working sets until about ``budget.rows`` rows were visited, or the gap seems small
-        enough.
-        """
+        """Solve working sets until `budget.rows` rows were visited, or the gap seems small."""
         last = state.rows_touched + budget.rows
         end = clock() + budget.seconds
         while True:
@@ -144,9 +142,7 @@ class Decomposition(SolverBase):
     def improve_table(
         self, problem: KernelProblem, state: KernelState, relative_gap: float
     ) -> None:
-        """Improve a problem that holds a table: by the linear problem once it is due, else by
-        steps.
-        """
+        """Improve a problem that holds a table: by the linear problem if due, else by steps."""
         is_due = state.finishes == 0 and state.inner_steps > work_of(problem)
         if is_due and can_finish(problem):
             self.finish(problem, state, relative_gap)
@@ -297,9 +293,7 @@ class Decomposition(SolverBase):
         measure(problem, state)
 
     def choose_working_set(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
-        """Return positions (in `at_work`) of the rows to change: at most `block` that are not in
-        the cache.
-        """
+        """Return positions of the rows to change: at most `block` outside the cache."""
         most = min(self.working_set, state.rows.capacity)
         block = self.block
         if problem.values_per_row <= FEW_VALUES:
@@ -344,9 +338,7 @@ class Decomposition(SolverBase):
     def certified(
         self, problem: KernelProblem, state: KernelState, evaluation: Evaluation
     ) -> KernelState:
-        """Take the certificate's float64 f; if a row set aside now violates optimality, put all
-        rows to work again.
-        """
+        """Take the certificate's f in float64; use all rows again if a row set aside violates."""
         assert isinstance(evaluation, KernelEvaluation)
         take_margins(problem, state, evaluation)
         if problem.table is not None:
@@ -414,9 +406,7 @@ def whole_program(
 def compute_rows(
     problem: KernelProblem, program: QuadraticProgram, g: np.ndarray, beta: np.ndarray
 ) -> None:
-    """Compute the kernel row that steps need now, and the rows that violate most in each
-    group.
-    """
+    """Compute the kernel row that steps need, and the rows that violate most in each group."""
     held = table_of(problem)
     starts = program.starts
     few = AHEAD // program.columns.size
@@ -438,8 +428,7 @@ def compute_rows(
 
 
 def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, np.ndarray]:
-    """Return how much a rise, and a fall, of the beta of each row at work improves; -inf if it
-    cannot move that way.
+    """Return the gain of a rise and a fall of each row's beta; -inf if it cannot move so.
 
     With a free intercept a beta rises as another falls: its slope is compared with the steepest
     of the other way.
@@ -453,9 +442,7 @@ def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.nda
 def pick_violating(
     rise: np.ndarray, fall: np.ndarray, candidates: np.ndarray, most: int
 ) -> np.ndarray:
-    """Return at most `most` candidates with the largest positive scores, half of them to rise, half
-    to fall.
-    """
+    """Return at most `most` candidates with the largest positive scores, half to rise or fall."""
     first = pick_largest(rise, candidates, most // 2)
     rest = np.setdiff1d(candidates, first, assume_unique=True)
     return np.concatenate([first, pick_largest(fall, rest, most - first.size)])
@@ -470,9 +457,7 @@ def pick_largest(score: np.ndarray, candidates: np.ndarray, most: int) -> np.nda
 
 
 def shrink(problem: KernelProblem, state: KernelState) -> None:
-    """Set aside rows so far outside the margin that no violating pair can contain them, if there
-    are many.
-    """
+    """Set aside rows too far outside the margin for any violating pair, if there are many."""
     if state.estimate > SHRINK_GAP:
         return
     at_work = state.at_work

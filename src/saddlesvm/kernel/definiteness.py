@@ -28,8 +28,7 @@ EXHAUSTED = 1e-10
 
 
 def symmetric(K: np.ndarray) -> np.ndarray:
-    """Return a given kernel matrix, or the mean of it and its transpose if rounding alone makes
-    them differ.
+    """Return a kernel matrix, made symmetric if rounding alone makes it differ.
 
     Raises
     ------
@@ -94,9 +93,7 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
 
 
 def _some_rows(n: int, most: int, preferred: np.ndarray | None) -> np.ndarray:
-    """At most so many of n rows, ascending: half of them from the preferred rows, the others
-    spread evenly.
-    """
+    """Return some of n rows, ascending: half of the preferred rows, the others spread evenly."""
     if n <= most:
         return np.arange(n)
     first = (

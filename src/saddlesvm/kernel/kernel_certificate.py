@@ -121,8 +121,7 @@ def certified_values(
 
 
 def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
-    """Return the best offset of a group with these values; the middle if all of an interval is
-    best, as in LIBSVM.
+    """Return the best offset of a group; the middle of an interval of best ones, as in LIBSVM.
 
     A loss with kinks has them at ``y - f``, or a tube apart on either side of it.
     """
@@ -215,8 +214,7 @@ def certificate_of_values(
     asked: Bounded,
     dual: tuple[np.ndarray, Bounded],
 ) -> tuple[Certificate, np.ndarray]:
-    """Return the certificate of a model with an offset for each side, and the dual variables that
-    prove it.
+    """Return the certificate of a model with an offset a side, and the duals that prove it.
 
     Parameters
     ----------
@@ -300,9 +298,7 @@ def _function_of(problem: KernelProblem, beta: np.ndarray, f: np.ndarray) -> Fea
 
 
 def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
-    """Return ``R(w) = R*(w) = 1/2 ||w||^2`` of ``w = sum_i beta_i k(x_i, .)``, whose values are ``f
-    = K beta``.
-    """
+    """Return ``1/2 ||w||^2`` of ``w = sum_i beta_i k(x_i, .)``, whose values are ``f = K beta``."""
     return 0.5 * float(beta @ f)
 
 
@@ -347,9 +343,7 @@ def multiples_of_kernel_models(problem: KernelProblem, model: Any) -> Iterator[C
 
 
 def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
-    """Return the factors that keep a model's coefficients in the box of the dual; any factor if
-    they are not in it.
-    """
+    """Return the factors that keep a model's coefficients in the box, if they are in it."""
     low, high = problem.box()
     if ((beta < low) | (beta > high)).any():
         return ANY

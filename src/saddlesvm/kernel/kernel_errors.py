@@ -73,8 +73,7 @@ class KernelErrors:
 
     @cached_property
     def bases(self) -> np.ndarray:
-        """Return two functions of the points, shape (2, n), whose products with each other and 1
-        bound the errors.
+        """Return two functions of the points whose products with each other and 1 bound errors.
 
         The radii have the square root of gamma as a factor: powers of gamma alone underflow for
         large rows, and powers of the radii alone overflow.

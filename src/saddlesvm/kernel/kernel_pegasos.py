@@ -46,9 +46,7 @@ def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
 
 @allocating_kernel
 def draw_subsets(random: np.ndarray, order: np.ndarray, size: int, batches: int) -> np.ndarray:
-    """Return `batches` times `size` random rows, no row twice in a batch; `order` holds all rows,
-    and is changed.
-    """
+    """Return batches of random rows, no row twice in a batch; `order` is changed."""
     draws = np.empty(batches * size, np.int64)
     for start in range(0, draws.size, size):
         # The first steps of a shuffle: each place of the batch swaps with a random later one.
@@ -66,8 +64,7 @@ def negative_slope(terms: Pointwise, i: int, z: float) -> float:
 
 
 class PegasosSums(NamedTuple):
-    """The iterate ``w_t = (scale / t) sum_j alpha_j k(x_j, .)`` with ``scale = C n / size = 1 /
-    (lambda size)``.
+    """The iterate ``w_t = (scale / t) sum_j alpha_j k(x_j, .)``, with ``scale = C n / size``.
 
     Attributes
     ----------
@@ -99,8 +96,7 @@ def visit_batches(
     scale: float,
     iterate: PegasosSums,
 ) -> int:
-    """Visit batches of `size` draws from step t on; stop at a draw whose kernel row is needed and
-    not held.
+    """Visit batches of draws from step t on; stop at a draw whose kernel row is missing.
 
     Returns the number of draws before it, of which whole batches are used.
 
@@ -315,8 +311,7 @@ class KernelPegasos(SolverBase):
     def fetch_ahead(
         self, problem: KernelProblem, state: KernelPegasosState, draws: np.ndarray, place: int
     ) -> None:
-        """Fetch the kernel rows of the next batch, and of later draws that violate the margin as it
-        is now.
+        """Fetch the kernel rows of the next batch, and of later draws that violate now.
 
         That of the draw at `place` is missing.
         """
@@ -335,9 +330,7 @@ class KernelPegasos(SolverBase):
         return problem.C * problem.n / self.batch_size
 
     def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
-        """The last iterate ``beta = alpha / (lambda t k)`` or the average, and its nearest feasible
-        dual point.
-        """
+        """Return the last iterate or the average, and its nearest feasible dual point."""
         steps = max(1, state.steps)
         gathered = state.alpha
         if self.output == "average":

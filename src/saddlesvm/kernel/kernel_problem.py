@@ -73,9 +73,7 @@ class Views(NamedTuple):
         return (f[self.points].T * self.signs).T
 
     def of_points(self, beta: np.ndarray) -> np.ndarray:
-        """Return the sums of the rows' coefficients at the points; shape (points,) or (points,
-        outputs).
-        """
+        """Return the sums of the rows' coefficients at the points, of one or several outputs."""
         found = np.zeros((self.size, *beta.shape[1:]))
         np.add.at(found, self.points, (beta.T * self.signs).T)
         return found
@@ -100,9 +98,7 @@ class KernelFacts(NamedTuple):
 
 
 def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
-    """Return the facts of all points, for several problems over them; None if :func:`has_shared`
-    says no.
-    """
+    """Return the facts of all points, for several problems; None without :func:`has_shared`."""
     return (
         KernelFacts(gram(kernel, X), kernel_errors(kernel, X))
         if has_shared(kernel, X, megabytes)
@@ -111,9 +107,7 @@ def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | N
 
 
 def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
-    """Return True if the kernel matrix of all points fits into the cache, and takes a matrix
-    product only.
-    """
+    """Return True if the kernel matrix fits into the cache, and takes a matrix product."""
     return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS
 
 
@@ -269,9 +263,7 @@ class KernelProblem(Weighted):
         return box_of(self.loss, self.y, self.weights)
 
     def ridge(self) -> np.ndarray:
-        """The conjugate's term on the diagonal of the kernel matrix, shape (n,); zero for the
-        hinge.
-        """
+        """Return the conjugate's term on the kernel's diagonal, shape (n,); 0 for the hinge."""
         loss: Any = self.loss
         return loss.ridge() / (self.C * self.row_weights) if loss.ridge() else np.zeros(self.n)
 
@@ -282,16 +274,13 @@ class KernelProblem(Weighted):
 
     @property
     def tube(self) -> float:
-        """What the conjugate of the loss charges for each unit of ``|beta_i|``; zero for most
-        losses.
-        """
+        """Return what the conjugate charges for each unit of ``|beta_i|``; often zero."""
         loss: Any = self.loss
         return float(loss.tube()) if hasattr(loss, "tube") else 0.0
 
     @cached_property
     def table(self) -> RowTable | None:
-        """Rows of the kernel matrix of the points, without what an intercept adds; None if the
-        points are many.
+        """Return the table of kernel rows, without an intercept's part; None for many points.
 
         It holds all rows if the points are few, or share the matrix with other problems. With some
         thousand points it holds the rows that were needed.
@@ -310,9 +299,7 @@ class KernelProblem(Weighted):
         return None if self.table is None else self.table.whole()
 
     def of_points(self, beta: np.ndarray) -> np.ndarray:
-        """Return the coefficients of the points, shape (points,) or (points, outputs), from those
-        of the rows.
-        """
+        """Return the sums of the rows' coefficients at the points, of one or several outputs."""
         return beta if self.views is None else self.views.of_points(beta)
 
     def of_rows(self, f: np.ndarray) -> np.ndarray:
@@ -324,8 +311,7 @@ class KernelProblem(Weighted):
         return sizes if self.views is None else sizes[self.views.points]
 
     def margins(self, beta: np.ndarray) -> np.ndarray:
-        """Return ``f = K beta`` in float64, the virtual feature included; `beta` has shape (n,) or
-        (n, points).
+        """Return ``f = K beta`` in float64, virtual feature included, for one or more beta.
 
         The last result is kept: a run may begin, be certified and end at the same point.
         """

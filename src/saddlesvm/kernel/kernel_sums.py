@@ -186,9 +186,7 @@ class BoxedLoss(NamedTuple):
 
 @inlined
 def best_dual(loss: BoxedLoss, u: float, y: float) -> tuple[float, bool]:
-    """Return the dual variable of a margin (zero at a kink), for weight 1, and whether the loss
-    bends there.
-    """
+    """Return the dual variable of a margin of weight 1, and whether the loss bends there."""
     low = loss.low if y > 0.0 else loss.least
     high = loss.high if y > 0.0 else loss.most
     beyond = max(u - loss.tube, 0.0) + min(u + loss.tube, 0.0)
@@ -218,8 +216,7 @@ def conjugate_value(loss: BoxedLoss, a: float, y: float, s: float) -> float:
 
 @kernel
 def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
-    """Compute ``f = K beta`` of the problems `live`, and alpha; sums go leaf by leaf as in
-    ``mercer.expand``.
+    """Compute ``f = K beta`` and alpha of the problems `live`, summed as in ``mercer.expand``.
 
     Parameters
     ----------
@@ -337,8 +334,7 @@ def best_offsets(
 
 @inlined
 def error_of_values(programs: Programs, k: int, beta: np.ndarray) -> tuple[float, float, float]:
-    """Return the numbers of the error of f_i in problem k: ``flat + first bases_0i + second
-    bases_1i``.
+    """Return ``flat``, ``first``, ``second`` of the error of f in problem k.
 
     This is :meth:`~saddlesvm.kernel.kernel_errors.KernelErrors.of_expansion`.
     """

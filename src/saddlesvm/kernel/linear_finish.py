@@ -71,8 +71,7 @@ def is_linear(problem: KernelProblem) -> bool:
 
 
 def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | None:
-    """Return a feasible dual point, shape (n,), of the linear problem over a factor; None if
-    rounding leaves none.
+    """Return a feasible dual point of the linear problem over a factor, or None.
 
     Parameters
     ----------
@@ -95,9 +94,7 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
 
 
 def factor_of(problem: KernelProblem) -> np.ndarray:
-    """Return L, shape (n, r), with ``L L'`` the kernel matrix but for rounding: the rows themselves
-    if that is less.
-    """
+    """Return L with ``L L'`` the kernel matrix but for rounding; or the rows, if fewer."""
     X = problem.X
     if not is_linear(problem) or X.shape[1] >= problem.n:
         assert problem.gram is not None
@@ -120,8 +117,7 @@ def factor(gram: np.ndarray) -> np.ndarray:
 
 
 def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-    """Return the dual point with the best values of the free rows, shape (n,); rows that reach a
-    bound are fixed there.
+    """Return the dual point with the best free values; rows that reach a bound are fixed.
 
     Parameters
     ----------
@@ -168,8 +164,7 @@ def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
 
 
 def best_step(K: np.ndarray, slope: np.ndarray, lacking: float | None) -> np.ndarray:
-    """Return the change of the free variables, shape (free,); not finite if rounding makes the
-    matrix indefinite.
+    """Return the change of the free variables; not finite if the matrix is indefinite.
 
     Parameters
     ----------

@@ -66,9 +66,7 @@ class Kernel:
 
     @property
     def definite(self) -> bool:
-        """Whether its name and parameters say that every matrix of its values is positive
-        semi-definite.
-        """
+        """Whether all matrices of its values are positive semi-definite, by name and parameters."""
         if self.metric in ("poly", "polynomial"):
             return (
                 min(self.gamma, self.coef0, self.degree) >= 0.0 and float(self.degree).is_integer()
@@ -159,8 +157,7 @@ class Kernel:
 
 
 def moderate_rows(X: Matrix) -> Matrix:
-    """Return `X`, or a copy with extreme rows multiplied by powers of two, so that no square
-    overflows or underflows.
+    """Return `X`, or a copy with extreme rows scaled by powers of two, whose squares are finite.
 
     The direction of a row, which is all that a cosine needs, stays exactly the same.
     """
@@ -198,9 +195,7 @@ def _radial_by_numpy(products: np.ndarray, own: np.ndarray, others: np.ndarray) 
 
 
 def _is_few(products: np.ndarray) -> bool:
-    """Return True if NumPy serves these values, because they are few or compiled code does not take
-    them.
-    """
+    """Return True if NumPy serves these values: they are few, or not for compiled code."""
     return (
         products.size <= FEW_VALUES
         or products.dtype != np.float64
@@ -219,8 +214,7 @@ def radial_in_place(products: np.ndarray, own: np.ndarray, others: np.ndarray) -
 
 
 def radial(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Write ``exp(products - own - others)``, no value above 1, over the products: the radial
-    kernel.
+    """Write ``exp(products - own - others)``, at most 1, over the products.
 
     Parameters
     ----------
@@ -272,9 +266,7 @@ def _of_used_columns(A: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def gram(kernel: Kernel, X: Matrix) -> np.ndarray:
-    """Return the kernel matrix of a few rows, in float64, shape (n, n); X itself if it is
-    precomputed.
-    """
+    """Return the kernel matrix of a few rows, in float64; X itself if it is precomputed."""
     if kernel.precomputed:
         return np.ascontiguousarray(X, dtype=np.float64)
     X = dense_if_quicker(X.astype(np.float64))
@@ -304,9 +296,7 @@ def _radial(kernel: Kernel, X: np.ndarray) -> np.ndarray:
 
 
 def block_of(K: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return ``K[chosen][:, chosen]`` for ascending numbers, copied block by block if they make few
-    runs.
-    """
+    """Return ``K[chosen][:, chosen]`` for ascending numbers; few runs are copied as blocks."""
     ends = np.flatnonzero(np.diff(chosen) != 1) + 1
     if ends.size > RUNS:
         return np.ascontiguousarray(K[chosen].take(chosen, axis=1))
@@ -321,8 +311,7 @@ def block_of(K: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | None = None) -> float:
-    """Return gamma as a number: ``"scale"`` is ``1 / (d Var(X))``, ``"auto"`` is ``1 / d``, as in
-    scikit-learn.
+    """Return gamma as a number: ``1 / (d Var(X))`` for "scale", ``1 / d`` for "auto".
 
     Row weights count in the variance as repetitions of the rows.
 
@@ -356,9 +345,7 @@ def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | Non
 
 
 def dense_if_quicker(X: Matrix) -> Matrix:
-    """Return `X`, or a dense copy of a sparse matrix with so few zeros that dense products are
-    faster.
-    """
+    """Return `X`, or a dense copy of a sparse matrix with few zeros, which is faster."""
     if sparse.issparse(X) and X.nnz > WORTH_DENSE * X.shape[0] * X.shape[1]:
         return X.toarray()
     return X
@@ -371,8 +358,7 @@ def in_float64(X: Matrix, block: int = 512) -> Iterator[Matrix]:
 
 
 def expand(kernel: Kernel, A: Matrix, centres: Any, coefficients: np.ndarray) -> np.ndarray:
-    """Return ``sum_j coefficients[j] k(a_i, centre_j)`` for every row of `A`, in float64 and in
-    bounded memory.
+    """Return ``sum_j coefficients[j] k(a_i, centre_j)`` for each row of `A`, in float64.
 
     Parameters
     ----------

@@ -35,9 +35,7 @@ SHORTFALL = Pinball(1.0)  # max(0, y - z)
 
 
 class PublishedModel(NamedTuple):
-    """A model as users get it: coefficients of the points, shape (points,), the intercept, and
-    their certificate.
-    """
+    """A model as users get it: coefficients of the points, intercept, certificate."""
 
     coef: np.ndarray
     intercept: float
@@ -100,8 +98,7 @@ class Machine(Protocol):
         """
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
-        """Return the sums of the dual variables of each group, divided by C, shape (problems,
-        groups).
+        """Return the sums of the dual variables of each group, divided by C.
 
         `heavy` has the sums of the weights in each part, shape (problems, parts).
         """
@@ -158,9 +155,7 @@ PLAIN = Plain()
 
 @dataclasses.dataclass(frozen=True)
 class Novelty:
-    """The one-class machine: a share `nu` of the rows, at most, is on the wrong side of the
-    surface.
-    """
+    """The one-class machine: at most a share `nu` of the rows is outside the surface."""
 
     nu: float
 
@@ -272,9 +267,7 @@ class NuClassification:
         return PublishedModel(facts.of_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """Return the coefficients with their signs, multiplied by rho again, so that they have the
-        given sum.
-        """
+        """Return the coefficients with their signs, times rho, so that they have the given sum."""
         assert problem.views is not None
         signed = beta * problem.views.signs
         asked = sum(side.intercept.total for side in problem.sides)

@@ -54,8 +54,7 @@ single_bits = instruction("single_bits", lambda x: np.float32(x).view(np.int32))
 
 
 class QuadraticProgram(NamedTuple):
-    """The quadratic program over a working set of m rows, group by group; a group has some parts
-    parts.
+    """The quadratic program over a working set of m rows, which stand group by group.
 
     Attributes
     ----------
@@ -194,9 +193,7 @@ def ascend_singly(
 def ascend_pairs(
     program: QuadraticProgram, g: np.ndarray, beta: np.ndarray, accuracy: float, most: int
 ) -> int:
-    """Take pair steps as :func:`pair_steps` does, with arrays of their own for its room; return
-    their number.
-    """
+    """Take pair steps as :func:`pair_steps`, with room of its own; return their number."""
     room = np.empty((3, g.size))
     extremes = np.empty((program.groups.size, 2))
     return int(pair_steps(program, g, beta, room, extremes, accuracy, most))
@@ -218,9 +215,7 @@ def double_of_ordered(number: np.int64) -> float:
 
 @inlined
 def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[float, float]:
-    """Return what the tube adds to the slopes up and down from b; beyond every slope if b cannot
-    move that way.
-    """
+    """Return what the tube adds to the slopes up and down from b, if b can move so."""
     up = NEVER
     if b < high:
         up = tube if b >= 0.0 else -tube
@@ -232,9 +227,7 @@ def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[floa
 
 @inlined_search
 def find_slope(value: float, slopes: np.ndarray, ups: np.ndarray) -> np.int64:
-    """Return the first place at which both add up to a value; the last place if they do nowhere, as
-    after overflow.
-    """
+    """Return the first place at which both add up to a value, or the last place."""
     place: Any = np.int64(slopes.size - 1)
     for t in range(slopes.size):
         place = min(place, np.int64(t) if slopes[t] + ups[t] == value else LAST)
@@ -250,8 +243,7 @@ def move_slopes(
     row_j: np.ndarray,
     move: float,
 ) -> Any:  # fmt: skip
-    """Add ``move (row_i - row_j)`` to the slopes; return the least upwards and the steepest
-    downwards.
+    """Add ``move (row_i - row_j)`` to the slopes; return the extreme slopes.
 
     Both are ordered bits, the second with its sign turned.
     """
@@ -276,8 +268,7 @@ def largest_gain(
     unit: float,
     first: int,
 ) -> Any:  # fmt: skip
-    """Return the largest gain of a pair with i given: its bits in float32, and behind them the row
-    j.
+    """Return the largest gain of a pair with i given, in bits, and behind it the row j.
 
     Parameters
     ----------
@@ -327,9 +318,7 @@ def find_extremes(
     slot_j: np.int64,
     move: float,
 ) -> float:  # fmt: skip
-    """Add ``move (K_i - K_j)`` to the gradient, find the extreme slopes of each group, return the
-    violation.
-    """
+    """Add ``move (K_i - K_j)`` to the gradient; find each group's extremes and violation."""
     K = program.table.values
     starts = program.starts
     columns = program.columns
@@ -363,8 +352,7 @@ def find_extremes(
 def best_pair(
     program: QuadraticProgram, g: np.ndarray, room: np.ndarray, extremes: np.ndarray
 ) -> Any:
-    """Return the rows i and j of the pair to move, its step without a box, and the sign of its
-    group.
+    """Return the rows of the pair to move, its step without a box, and its group's sign.
 
     i is `NO_PAIR` if there is none, and `NO_ROW` if the choice needs the kernel row of j first.
     """

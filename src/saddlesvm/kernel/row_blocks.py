@@ -103,9 +103,7 @@ class GivenRows:
 
 @dataclass(frozen=True)
 class SignedRows:
-    """Signed views of the points of another source: the value of two rows is that of their points
-    times both signs.
-    """
+    """Signed views of points: the value of two rows is that of the points times both signs."""
 
     base: RowSource
     points: np.ndarray
@@ -146,9 +144,7 @@ def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
 
 
 def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
-    """Return rows of the radial kernel, in `dtype`, or in float64 if the exponents are too large
-    for float32.
-    """
+    """Return rows of the radial kernel in `dtype`; in float64 if exponents are too large."""
     X = dense_if_quicker(X)
     if sparse.issparse(X):
         half = gamma * np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
@@ -165,9 +161,7 @@ def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
 
 
 def row_source(kernel: Kernel, X: Matrix, dtype: type = np.float32) -> RowSource:
-    """Return the source of working rows of `kernel` over the rows of `X`, accurate to about
-    `dtype`.
-    """
+    """Return the source of `kernel`'s rows over the rows of `X`, accurate to about `dtype`."""
     if kernel.precomputed:
         return GivenRows(X, np.arange(X.shape[0]))
     if kernel.metric == "rbf":
@@ -178,8 +172,7 @@ def row_source(kernel: Kernel, X: Matrix, dtype: type = np.float32) -> RowSource
 
 
 class RowCache:
-    """Rows of a kernel matrix over the active points, at most `megabytes` of them; the least
-    recently used go first.
+    """The kernel rows used last over the active points, at most `megabytes` of them.
 
     Parameters
     ----------
@@ -227,9 +220,7 @@ class RowCache:
         self.clock = 0
 
     def fetch(self, rows: np.ndarray) -> np.ndarray:
-        """Return the slots of the kernel rows of distinct points (at most `capacity`); compute
-        missing ones.
-        """
+        """Return the slots of the kernel rows of distinct points; compute missing ones."""
         self.touch(rows)
         missing = rows[self.slot[rows] < 0]
         if missing.size:

@@ -229,9 +229,7 @@ class RowTable:
         return self.table.values[self.table.slots[points]]
 
     def sums(self, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Return ``sum_j coefficients[j] k(x_i, x_points[j])`` for all points i, shape (n,) or (n,
-        outputs).
-        """
+        """Return ``sum_j coefficients[j] k(x_i, x_points[j])`` for all points i."""
         self.fetch(points)
         return weighted_sums(self.table.values, self.table.slots[points], coefficients)
 
@@ -249,9 +247,7 @@ def has_rows(kernel: Kernel) -> bool:
 
 
 def has_maker(kernel: Kernel, X: Matrix) -> bool:
-    """Return True if compiled code computes the kernel rows of the rows of X, unless their values
-    are too large.
-    """
+    """Return True if compiled code computes kernel rows, unless values are too large."""
     return has_rows(kernel) and not sparse.issparse(X) and X.shape[1] <= FEW_FEATURES
 
 

@@ -117,8 +117,7 @@ class PairsTask:
         return BoxedLoss.of(self.layout.loss)
 
     def lay_out(self, classes: np.ndarray) -> tuple[Programs, np.ndarray]:
-        """Return the problems over the classes of each part, shape (k, parts), and the point of
-        each row.
+        """Return the problems over the parts' classes, (k, parts), and the point of each row.
 
         Without a kernel matrix of all points, k is 1.
         """
@@ -263,8 +262,7 @@ def solve_each(
 def certificate_of(
     task: PairsTask, totals: Sequence[float], rows: int, numbers: Sequence[float]
 ) -> tuple[Certificate, Any]:  # fmt: skip
-    """Return the certificate of a problem, and the offsets of its groups; a single group's offset
-    is a number.
+    """Return the certificate of a problem, and its groups' offsets; a number for one group.
 
     Parameters
     ----------
@@ -305,9 +303,7 @@ def certificate_of(
 
 
 def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
-    """Return the move of a group's dual variables to their sum; `charged` is the sum of the
-    conjugates' sizes.
-    """
+    """Return the move of a group's duals to their sum; `charged` sums the conjugates' sizes."""
     room = Room(group.room, group.room_length, group.charged_at_top)
     sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
     # The kernel adds SHORT variables, then their sum; few rows meet no more than in array code.
@@ -348,9 +344,7 @@ class SmallPairs(TogetherFirst):
         self.begun = False
 
     def begin(self) -> None:
-        """Lay the problems out, with all coefficients zero, or a first point that has the given
-        sums.
-        """
+        """Lay the problems out, at zero or at a first point that has the given sums."""
         self.begun = True
         self.programs, self.points = self.task.lay_out(self.classes)
         programs = self.programs
@@ -376,9 +370,7 @@ class SmallPairs(TogetherFirst):
             self.take_first_point()
 
     def take_first_point(self) -> None:
-        """Fill each group in the order of a rough model's values, as
-        :func:`~.ascent_state.first_point` does.
-        """
+        """Fill each group in the order of a rough model's values, as `first_point` does."""
         programs = self.programs
         # The groups of all problems one after the other: where each begins, its size and its sum.
         begins = (programs.begins[:-1, None] + programs.starts[:, programs.groups[:-1]]).ravel()
@@ -456,9 +448,7 @@ class SmallPairs(TogetherFirst):
         return list(done)
 
     def solve(self) -> None:
-        """Take pair steps on the problems that are left; a single problem shares the compiled code
-        of other fits.
-        """
+        """Take pair steps on the problems left; a single one shares the code of other fits."""
         programs = self.programs
         most = self.task.most
         extremes = np.empty((len(self.task.layout.groups), 2))

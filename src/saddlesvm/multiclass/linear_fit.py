@@ -116,8 +116,7 @@ class FitRows:
         return self.place is not None and self.place.reads_files
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
-        """The problem behind a sub-problem; `options` are as for
-        :func:`~saddlesvm.problem.problem.make_problem`."""
+        """Return the problem behind a sub-problem, with options of :func:`make_problem`."""
         rooms = self.rooms[sub.index] if self.rooms else NO_ROOM
         problem = sub.problem(self.place or self.X, loss, norms=self.norms, rooms=rooms, **options)
         return replace(problem, threads=self.threads) if self.threads > 1 else problem

@@ -131,10 +131,10 @@ def sub_problems_of(
 
     `factors` are as for :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`.
     """
-    if multi_class in SPLITS:
-        return (
-            Pairs(codes, classes) if multi_class == "ovo" else one_vs_rest(codes, classes, factors)
-        )
+    if multi_class == "ovo":
+        return Pairs(codes, classes)
+    if multi_class == "ovr":
+        return one_vs_rest(codes, classes, factors)
     joint = JOINT[multi_class].joint
     return [JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
 
@@ -149,11 +149,12 @@ def loss_for(multi_class: str, loss: Loss) -> Loss:
     """
     if multi_class in SPLITS:
         return loss
-    own, given = JOINT[multi_class].loss, loss_name(loss)
-    if given not in (loss_name(own), ALONE) and not (
-        isinstance(own, Hinge) and traits_of(loss).joint
-    ):
-        name = loss_name(own)
+    own = JOINT[multi_class].loss
+    name = loss_name(own)
+    given = loss_name(loss)
+    # A joint hinge is the loss of Crammer and Singer, too.
+    is_own = given in (name, ALONE) or (isinstance(own, Hinge) and traits_of(loss).joint)
+    if not is_own:
         raise ValueError(
             f"multi_class={multi_class!r} is the {name} loss's: use loss={name!r}, not {given!r}"
         )
@@ -279,8 +280,7 @@ class FormerFit(NamedTuple):
     def start(
         self, sub: SubProblem, problem: Problem, count: int, alone: bool = False
     ) -> Point | None:
-        """Return the starting point of a sub-problem among `count`; None if the former fit has
-        another shape.
+        """Return the start of a sub-problem of `count`; None if the former fit has another shape.
 
         `alone` asks for weights alone.
         """
@@ -302,11 +302,11 @@ class FormerFit(NamedTuple):
 
     def solver(self, solver: Any, index: int) -> Any:
         """Return the solver; auto begins with its finish if the former fit ended with it."""
-        if isinstance(solver, Auto) and index < len(self.phases):
-            return dataclasses.replace(
-                solver, begin=FINISH if FINISH in self.phases[index] else solver.begin
-            )
-        return solver
+        if not isinstance(solver, Auto) or index >= len(self.phases):
+            return solver
+        if FINISH not in self.phases[index]:
+            return solver
+        return dataclasses.replace(solver, begin=FINISH)
 
 
 @dataclass(frozen=True)
@@ -390,17 +390,17 @@ class GivenDuals:
                 "got "
                 f"{' x '.join(map(str, self.duals.shape))}"
             )
-        row = (
-            self.duals[[sub.index]].toarray()[0]
-            if sparse.issparse(self.duals)
-            else self.duals[sub.index]
-        )
-        given, alpha = np.zeros(problem.y.size), np.zeros(problem.y.size)
-        given[problem.members] = alpha[problem.members] = row[problem.members] / problem.C
+        row = self.duals[[sub.index]]
+        row = np.ravel(row.toarray() if sparse.issparse(row) else row)
+        # Rounding may put a variable a little beyond its bound; more than that is an error.
+        given = np.zeros(problem.y.size)
+        given[problem.members] = row[problem.members] / problem.C
+        alpha = given.copy()
         bring_back(problem.pointwise, problem.members, alpha)
         beyond = np.flatnonzero(np.abs(alpha - given) > ROUNDING * np.abs(given))
         if beyond.size:
-            i, of = int(beyond[0]), f" of {sub.label}" if sub.label else ""
+            i = int(beyond[0])
+            of = f" of {sub.label}" if sub.label else ""
             raise ValueError(
                 f"dual_coef_init{of} holds {problem.C * given[i]:.6g} for row {i}, whose label is "
                 f"{problem.y[i]:g}: "
@@ -409,7 +409,7 @@ class GivenDuals:
         return Point(alpha=alpha)
 
     def solver(self, solver: Any, index: int) -> Any:
-        """The solver as it is.
+        """Return the solver as it is.
 
         Raises
         ------
@@ -427,8 +427,7 @@ GivenStart: TypeAlias = GivenWeights | GivenDuals
 
 
 def check_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | None:
-    """The start at given weights, with intercepts of zero by default, or at given dual
-    variables; None if none are given.
+    """Return the start at given weights or dual variables, checked; None without any.
 
     Raises
     ------
@@ -439,12 +438,14 @@ def check_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | No
     if duals is not None:
         if coef is not None or intercept is not None:
             raise ValueError("give coef_init (with intercept_init) or dual_coef_init, not both")
-        A = (
-            sparse.csr_array(duals)
-            if sparse.issparse(duals)
-            else np.atleast_2d(np.asarray(duals, dtype=np.float64))
-        )
-        if not np.isfinite(A.data if sparse.issparse(A) else A).all():
+        A: Any = duals
+        if sparse.issparse(duals):
+            A = sparse.csr_array(duals)
+            is_finite = np.isfinite(A.data).all()
+        else:
+            A = np.atleast_2d(np.asarray(duals, dtype=np.float64))
+            is_finite = np.isfinite(A).all()
+        if not is_finite:
             raise ValueError("dual_coef_init must be finite numbers")
         return GivenDuals(A)
     if coef is None and intercept is None:
@@ -452,7 +453,9 @@ def check_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | No
     if coef is None:
         raise ValueError("intercept_init is given without coef_init: give both")
     W = np.atleast_2d(np.asarray(coef, dtype=np.float64))
-    b = np.zeros(len(W)) if intercept is None else np.ravel(np.asarray(intercept, dtype=np.float64))
+    b = np.zeros(len(W))
+    if intercept is not None:
+        b = np.ravel(np.asarray(intercept, dtype=np.float64))
     if not (np.isfinite(W).all() and np.isfinite(b).all()):
         raise ValueError("coef_init and intercept_init must be finite numbers")
     return GivenWeights(W, b)

@@ -110,8 +110,7 @@ class SubProblem:
 
 
 class Problems(Sequence[SubProblem]):
-    """The sub-problems of a model, each made when it is asked for: the labels of many classes take
-    much memory.
+    """The sub-problems of a model, each made when asked for: labels of many take memory.
 
     Parameters
     ----------
@@ -123,7 +122,9 @@ class Problems(Sequence[SubProblem]):
     """
 
     def __init__(self, make: Callable[[int], SubProblem], count: int, share: float = 1.0) -> None:
-        self.make, self.numbers, self.share = make, range(count), share
+        self.make = make
+        self.numbers = range(count)
+        self.share = share
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -143,14 +144,11 @@ def share_of(problems: Sequence[SubProblem]) -> float:
     """The mean share of the rows that sub-problems have."""
     if isinstance(problems, Problems):
         return problems.share
-    return float(
-        np.mean(
-            [
-                1.0 if one.members is None else one.members.size / max(one.y.size, 1)
-                for one in problems
-            ]
-        )
-    )
+    shares = []
+    for sub in problems:
+        members = sub.members
+        shares.append(1.0 if members is None else members.size / max(sub.y.size, 1))
+    return float(np.mean(shares))
 
 
 class SharedTime:
@@ -171,7 +169,9 @@ class SharedTime:
     def __init__(self, seconds: float | None, problems: int, jobs: int) -> None:
         self.end = None if seconds is None else end_of_fit(seconds)
         self.reporting = min(SECONDS_TO_REPORT * problems, 0.5 * (seconds or 0.0))
-        self.open, self.jobs, self.begun = problems, jobs, False
+        self.open = problems
+        self.jobs = jobs
+        self.begun = False
         self.lock = threading.Lock()
 
     def share(self) -> float | None:
@@ -217,15 +217,13 @@ def one_vs_rest(
     """
 
     def make(k: int) -> SubProblem:
-        label, factor = (
-            f"{classes[k]} against the rest",
-            1.0 if factors is None else float(factors[k]),
-        )
+        label = f"{classes[k]} against the rest"
+        factor = 1.0 if factors is None else float(factors[k])
         return SubProblem(k, label, signs(codes, k), factor=factor)
 
-    return (
-        [SubProblem(0, "", signs(codes, 1))] if classes.size == 2 else Problems(make, classes.size)
-    )
+    if classes.size == 2:
+        return [SubProblem(0, "", signs(codes, 1))]
+    return Problems(make, classes.size)
 
 
 def signs(codes: np.ndarray, k: int) -> np.ndarray:
@@ -284,20 +282,21 @@ def workers(problems: int, n_jobs: int | None) -> int:
 def threads_each(jobs: int, n_jobs: int | None) -> int:
     """Return threads within each sub-problem: the `n_jobs` divided by the `jobs` at a time."""
     asked = effective_n_jobs(n_jobs)
-    return (
-        max(1, min(asked, cpu_count()) // jobs) if asked > jobs else 1
-    )  # counting cores takes a tenth of a ms
+    # Counting cores takes a tenth of a millisecond: only if there is something to divide.
+    if asked <= jobs:
+        return 1
+    return max(1, min(asked, cpu_count()) // jobs)
 
 
 def worst_outcome(results: Sequence[FitResult]) -> FitResult:
-    """The result whose outcome is worst; the largest gap among equals."""
+    """Return the result whose outcome is worst; the largest gap among equals."""
     if len(results) == 1:
         return results[0]
     return max(results, key=lambda one: (SEVERITY[one.outcome], one.certificate.relative_gap))
 
 
 def csr_of(dense: np.ndarray) -> sparse.csr_array:
-    """A CSR array of few rows; a third of the time of scipy's own conversion."""
+    """Return a CSR array of few rows; a third of the time of scipy's own conversion."""
     rows, columns = np.nonzero(dense)
     ends = np.cumsum(np.bincount(rows, minlength=len(dense)), dtype=np.int32)
     indices = columns.astype(np.int32), np.concatenate([np.zeros(1, np.int32), ends])
@@ -327,14 +326,14 @@ class Pairs(Problems):
     """
 
     def __init__(self, codes: np.ndarray, classes: np.ndarray) -> None:
-        self.codes, self.classes = codes, classes
+        self.codes = codes
+        self.classes = classes
         self.pairs = list(combinations(range(classes.size), 2))
         ends = np.cumsum(np.bincount(codes, minlength=classes.size))[:-1]
-        self.rows = np.split(np.argsort(codes, kind="stable"), ends)  # of each class
-        self.starts = np.concatenate(
-            [[0], ends, [codes.size]]
-        )  # of the classes, where rows stand class by class
-        super().__init__(self._made, len(self.pairs), 2.0 / len(self.rows))
+        # The rows of each class, and where each class begins if rows stand class by class.
+        self.rows = np.split(np.argsort(codes, kind="stable"), ends)
+        self.starts = np.concatenate([[0], ends, [codes.size]])
+        super().__init__(self._make_pair, len(self.pairs), 2.0 / len(self.rows))
 
     @cached_property
     def sorted(self) -> bool:
@@ -342,18 +341,22 @@ class Pairs(Problems):
         return bool((np.diff(self.codes) >= 0).all())
 
     def label(self, index: int) -> str:
-        """The name of a pair in the records; none if there is a single pair."""
+        """Return the name of a pair in the records; none if there is a single pair."""
+        if len(self.pairs) == 1:
+            return ""
         first, second = self.pairs[index]
-        return (
-            f"{self.classes[second]} against {self.classes[first]}" if len(self.pairs) > 1 else ""
-        )
+        return f"{self.classes[second]} against {self.classes[first]}"
 
-    def _made(self, index: int) -> SubProblem:
+    def _make_pair(self, index: int) -> SubProblem:
+        """Return the problem of a pair."""
         first, second = self.pairs[index]
-        y = np.zeros(self.codes.size)  # only the rows of the two classes are touched
-        y[self.rows[first]], y[self.rows[second]] = -1.0, 1.0
-        alone = len(self.pairs) == 1
-        members = None if alone else np.sort(np.concatenate([self.rows[first], self.rows[second]]))
+        # Memory of zeros is not touched but for the rows of the two classes.
+        y = np.zeros(self.codes.size)
+        y[self.rows[first]] = -1.0
+        y[self.rows[second]] = 1.0
+        members = None
+        if len(self.pairs) > 1:
+            members = np.sort(np.concatenate([self.rows[first], self.rows[second]]))
         return SubProblem(index, self.label(index), y, members)
 
     def sides(self, weights: np.ndarray | None) -> np.ndarray:
@@ -365,16 +368,16 @@ class Pairs(Problems):
 
 
 def likely_classes(scores: np.ndarray, n_classes: int, pairs: bool) -> np.ndarray:
-    """The number of each row's class, from the scores of the sub-problems, shape (n, k): the later
-    one of two, or the best, by votes if the sub-problems are `pairs`."""
+    """Return the number of each row's class: the later of two, the best, or by votes of pairs."""
     if scores.shape[1] == 1:
         return (scores[:, 0] > 0.0).astype(np.intp)
-    return (vote(scores, n_classes) if pairs else scores).argmax(axis=1)
+    if pairs:
+        scores = vote(scores, n_classes)
+    return scores.argmax(axis=1)
 
 
 def vote(scores: np.ndarray, n_classes: int) -> np.ndarray:
-    """Votes of the pairs for each class, ties broken by the summed scores, squashed to less than
-    half a vote.
+    """Return the pairs' votes for each class; summed scores, below half a vote, break ties.
 
     Parameters
     ----------
