@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 import weakref
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -442,18 +441,15 @@ class StorePart(NamedTuple):
         if self.layout == "dense":
             step = max(1, n_bytes // (d * self.dtype.itemsize))
             return [(start, min(start + step, n)) for start in range(0, n, step)]
+        # The bytes of all rows before each row.
         indptr = self.arrays["indptr"].map()
         entry_bytes = self.dtype.itemsize + self.arrays["indices"].dtype.itemsize
+        before = indptr.astype(np.int64) * entry_bytes + np.arange(n + 1) * indptr.itemsize
         runs = []
         start = 0
         while start < n:
-
-            def run_bytes(stop: int, start: int = start) -> int:
-                n_entries = int(indptr[stop] - indptr[start])
-                return (stop - start) * indptr.itemsize + n_entries * entry_bytes
-
             # The last end at which the run is small enough, but at least one row.
-            stop = bisect_right(range(n + 1), n_bytes, lo=start + 1, key=run_bytes) - 1
+            stop = int(np.searchsorted(before, before[start] + n_bytes, side="right")) - 1
             stop = max(start + 1, stop)
             runs.append((start, stop))
             start = stop
@@ -590,13 +586,13 @@ def _combine_labels(labels: Sequence[Any]) -> dict[str, Any] | None:
 def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: Any) -> None:
     """Write arrays some rows at a time."""
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
-    y = None if y is None else np.asarray(y)
-    weights = None if sample_weight is None else np.asarray(sample_weight)
+    given = {"y": y, "sample_weight": sample_weight}
+    columns = {name: np.asarray(values) for name, values in given.items() if values is not None}
     n = X.shape[0] if X.ndim else 0
-    for column, what in ((y, "labels"), (weights, "weights")):
-        if column is not None and column.shape != (n,):
+    for name, column in columns.items():
+        if column.shape != (n,):
             raise DataError(
-                f"{writer.name}: {n} rows and {what} of shape {column.shape}; "
+                f"{writer.name}: {n} rows and {name} of shape {column.shape}; "
                 "one for each row is needed"
             )
     n_values = X.nnz if sp.issparse(X) else X.size
@@ -604,11 +600,7 @@ def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: Any) -> No
     step = max(1, BLOCK_VALUES // max(values_of_row, 1))
     for start in range(0, n, step):
         some = slice(start, start + step)
-        writer.append(
-            X[some],
-            None if y is None else y[some],
-            None if weights is None else weights[some],
-        )
+        writer.append(X[some], **{name: column[some] for name, column in columns.items()})
 
 
 def _stack_pieces(
