@@ -1,7 +1,7 @@
 """Solvers that leave each step to another solver: which is at work, and when to change.
 
-Estimates of the gap say how fast it falls, and so how much work the solver at work has left. A finish that has done far
-more work than was predicted, and shows no progress, hands back.
+Estimates of the gap say how fast it falls, and so how much work the solver at work has left. A
+finish that has done far more work than was predicted, and shows no progress, hands back.
 """
 
 from __future__ import annotations
@@ -16,30 +16,35 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State
 
-BROKEN_PROMISE = 4.0  # multiple of the predicted work after which the finish must show progress; a guess
-MORE_PATIENCE = 4.0  # factor on `patience` when it hands back; it then waits till the epochs double; a guess
-TINY = 1e-12  # share of the dual objective in the primal one, at least, that a relative gap shows; from rounding
+# Multiple of the predicted work after which the finish must show progress; a guess.
+BROKEN_PROMISE = 4.0
+# Factor on `patience` when the finish hands back; it then waits until the epochs double; a guess.
+MORE_PATIENCE = 4.0
+# The least share of the dual in the primal objective that a relative gap shows; from rounding.
+TINY = 1e-12
 SHOWN = 0.3  # share of the gap at the change-over below which is progress; a guess
 FALLEN = 0.95  # the same of the objective, which falls first; a guess
 NEXT_PREDICTION = 1.25  # factor from one prediction to the next, in epochs; a guess
+LATER = 0.6  # share of the epochs after which gaps say the present rate; a guess
 
 
 @dataclass
 class Course:
-    """The course of a run: the gaps so far, the prediction for the finish, and the measurements since.
+    """The course of a run: the gaps so far, the prediction for the finish, and what came of it.
 
     Attributes
     ----------
     gaps : ndarray of shape (k, 2)
-        Epochs and relative gaps of the first solver, over all rows, from which its rate is measured.
+        Epochs and relative gaps of the first solver, over all rows, which say its rate.
     next_prediction : float
         Epoch of the next prediction.
     promised, spent : float
-        The work predicted for the finish, and the work it has done since the change-over or the last progress.
+        The work predicted for the finish, and its work since the change-over or its last progress.
     gap_then, primal_then : float
         The gap and the objective at that time.
     patience : float
-        Factor on the work that the finish may do before it shows progress; it grows with every change back.
+        Factor on the work of the finish before it must show progress; it grows with every change
+        back.
     rests_until : float
         Epoch before which no prediction changes over to the finish again.
     """
@@ -59,22 +64,34 @@ class Course:
             self.gaps = np.vstack([self.gaps, [epochs, gap]])
 
     def begin(self, work: float, gap: float) -> None:
-        """The finish begins at this gap, and is predicted to take so much work."""
-        self.promised, self.spent, self.gap_then, self.primal_then = work, 0.0, gap, np.inf
+        """Note that the finish begins at this gap, and is predicted to take so much work."""
+        self.promised = work
+        self.spent = 0.0
+        self.gap_then = gap
+        self.primal_then = np.inf
 
     def broken(self, cost: float, gap: float, primal: float = np.nan) -> bool:
-        """Whether the finish, after a step of this cost, has done far more than promised without progress."""
+        """Return True if the finish has done far more work than promised, without progress.
+
+        `cost` is the work of its last step.
+        """
         self.spent += cost
         if self.spent <= BROKEN_PROMISE * self.patience * self.promised:
             return False
-        if gap > SHOWN * self.gap_then and not primal <= FALLEN * self.primal_then:  # the gap falls last
+        # The objective falls first, and the gap last.
+        is_gap_left = gap > SHOWN * self.gap_then
+        has_fallen = primal <= FALLEN * self.primal_then
+        if is_gap_left and not has_fallen:
             return True
-        self.spent, self.gap_then, self.primal_then = 0.0, min(gap, self.gap_then), primal
+        self.spent = 0.0
+        self.gap_then = min(gap, self.gap_then)
+        self.primal_then = primal
         return False
 
     def rest(self, epochs: float) -> None:
-        """The finish hands back at this epoch: be more patient the next time."""
-        self.patience, self.rests_until = MORE_PATIENCE * self.patience, 2.0 * epochs
+        """Note that the finish hands back at this epoch: it gets more patience the next time."""
+        self.patience *= MORE_PATIENCE
+        self.rests_until = 2.0 * epochs
 
 
 @dataclass
@@ -115,17 +132,21 @@ class ChosenState(State):
     def update(self) -> None:
         """Copy the progress of the solver at work."""
         inner = self.inner
-        self.w, self.alpha = inner.w, getattr(inner, "best", inner).alpha
+        self.w = inner.w
+        self.alpha = getattr(inner, "best", inner).alpha
         self.rows_touched = self.base_rows + inner.rows_touched
         self.epochs = self.base_epochs + inner.epochs
-        self.estimate, self.proven = inner.estimate, inner.proven
-        self.active, self.change = inner.active, inner.change
+        self.estimate = inner.estimate
+        self.proven = inner.proven
+        self.active = inner.active
+        self.change = inner.change
         self.remark = " | ".join(filter(None, (self.decision, inner.remark)))
 
     def add_estimate(self) -> None:
-        """Remember a new estimate over all rows; estimates over the active rows alone rise when the others come back.
+        """Remember a new estimate over all rows.
 
-        An estimate of zero is left out: with a free intercept the dual variables may not sum to zero yet.
+        Estimates over the active rows alone rise when the others come back. An estimate of zero is
+        left out: with a free intercept the dual variables may not sum to zero yet.
         """
         known_at = getattr(self.inner, "known_at", 0.0)
         if known_at > 0.0:
@@ -139,14 +160,15 @@ class Choosing(SolverBase):
     A derived class has the methods ``at_work``, ``init``, ``predict`` and ``check_progress``.
     """
 
-    phases: ClassVar[tuple[str, ...]] = ()  # the solvers; predictions are made while the first one is at work
+    # The names of the solvers; predictions are made while the first of them is at work.
+    phases: ClassVar[tuple[str, ...]] = ()
 
     def at_work(self, problem: Any, state: Any) -> Any:
         """The solver at work."""
         raise NotImplementedError
 
     def predict(self, problem: Any, state: Any, target: float) -> None:
-        """Compare the work that the first solver and a finish have left; change if the finish has less."""
+        """Compare the work that the first solver and a finish have left; change if that pays."""
         raise NotImplementedError
 
     def check_progress(self, problem: Any, state: Any, target: float) -> None:
@@ -159,12 +181,16 @@ class Choosing(SolverBase):
 
     def step(self, problem: Any, state: Any, budget: Budget) -> Any:
         """Do a step of the solver at work, and make a prediction when it is due."""
-        course, target = state.course, budget.relative_gap
+        course = state.course
+        target = budget.relative_gap
         if state.phase != self.phases[0]:
             self.work(problem, state, budget)
             self.check_progress(problem, state, target)
             return state
-        rows = max(1, round((course.next_prediction - state.epochs) * problem.members.size))
+
+        # The first solver works until the next prediction at most.
+        epochs = course.next_prediction - state.epochs
+        rows = max(1, round(epochs * problem.members.size))
         self.work(problem, state, Budget(min(budget.rows, rows), target, budget.seconds))
         state.add_estimate()
         if state.epochs >= course.next_prediction - 1e-9:
@@ -181,14 +207,16 @@ class Choosing(SolverBase):
     def change(self, problem: Any, state: Any, phase: str, why: str) -> None:
         """Let another solver go on from the present point."""
         point = state.point
-        state.base_epochs, state.base_rows = state.epochs, state.rows_touched
-        state.phase, state.decision = phase, f"epoch {state.epochs:.0f}: {why}"
+        state.base_epochs = state.epochs
+        state.base_rows = state.rows_touched
+        state.phase = phase
+        state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.course.gaps = np.empty((0, 2))
         state.inner = self.at_work(problem, state).init(problem, state.seed, point)
         state.update()
 
     def change_back(self, problem: Any, state: Any, phase: str, cost: float, primal: float = np.nan) -> None:
-        """Return to a solver if the finish, after a step of this cost, has done far more than predicted.
+        """Return to a solver if the finish, after a step of this cost, has done far too much.
 
         `primal` is the objective that the finish has reached; if it is given, its fall counts as
         progress, too.
@@ -196,10 +224,9 @@ class Choosing(SolverBase):
         course = state.course
         if course.broken(cost, state.estimate, primal):
             fall = f"from {course.gap_then:.1e} to {state.estimate:.1e} only"
+            why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
             course.rest(state.epochs)
-            self.change(
-                problem, state, phase, f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
-            )
+            self.change(problem, state, phase, why)
 
     def back_once(self, problem: Any, state: Any, phase: str) -> Any:
         """Return to a solver if the finish stalls; None if it has handed back before.
@@ -233,31 +260,38 @@ def followed_gaps(problem: Problem, gaps: np.ndarray) -> np.ndarray:
     """Return the gaps whose fall the predictions follow.
 
     They are relative to both objectives; if rows are no more than features, and so most likely
-    separable, to the dual objective.
-
-    There, with a large C, the relative gap stays near 1 while C times the losses falls to the size of the optimum,
-    however fast it does. Near the optimum both are equal.
+    separable, to the dual objective. For such rows and a large C, the relative gap stays near 1
+    while C times the losses falls to the size of the optimum. Near the optimum both are equal.
     """
-    return gaps if problem.members.size > problem.n_features else gaps / np.maximum(1.0 - gaps, TINY)
+    if problem.members.size > problem.n_features:
+        return gaps
+    return gaps / np.maximum(1.0 - gaps, TINY)
 
 
 def fall_rate(gaps: np.ndarray) -> float | None:
-    """Fall of log(gap) per epoch over the later half of the run; None while fewer than two estimates are known."""
+    """Return the fall of log(gap) per epoch over the later half of the run.
+
+    None while fewer than two estimates are known.
+    """
     if gaps.shape[0] < 2:
         return None
-    now, then = gaps[-1], gaps[max(0, np.searchsorted(gaps[:, 0], 0.6 * gaps[-1, 0]) - 1)]
+    # The last estimate, and the last before 0.6 of the epochs, or the estimate before the last.
+    now = gaps[-1]
+    then = gaps[max(0, np.searchsorted(gaps[:, 0], LATER * now[0]) - 1)]
     if now[0] <= then[0]:
         then = gaps[-2]
-    return float(math.log(then[1] / now[1]) / (now[0] - then[0])) if now[1] > 0.0 else math.inf
+    if not now[1] > 0.0:
+        return math.inf
+    return float(math.log(then[1] / now[1]) / (now[0] - then[0]))
 
 
 def left_at(rate: float, gap: float, target: float) -> float:
-    """Return the epochs until a gap that falls at a rate comes to `target`; infinite if it does not."""
+    """Return the epochs until a gap that falls at a rate comes to `target`, maybe infinite."""
     return math.log(gap / target) / rate if rate > 0.0 else math.inf
 
 
 def epochs_left(problem: Problem, gaps: np.ndarray, target: float) -> float | None:
-    """Epochs, or sweeps, until the gap comes to `target` at the present rate; None while the rate is not known.
+    """Return the epochs, or sweeps, until the gap comes to `target`; None without a rate.
 
     Parameters
     ----------
@@ -268,7 +302,9 @@ def epochs_left(problem: Problem, gaps: np.ndarray, target: float) -> float | No
     """
     followed = followed_gaps(problem, gaps[:, 1])
     rate = fall_rate(np.column_stack([gaps[:, 0], followed]))
-    return None if rate is None else left_at(rate, float(followed[-1]), target)
+    if rate is None:
+        return None
+    return left_at(rate, float(followed[-1]), target)
 
 
 def in_words(left: float, unit: str = "epochs") -> str:
