@@ -1,4 +1,4 @@
-"""The solvers: one algorithm per file, readable beside its paper; a solver's name means it with default options."""
+"""The solvers: one algorithm in each file, readable beside its paper."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ for kind in (Auto, DCD, SDCA, Pegasos, Newton, Blocks, Columns):
     register_solver(kind)
 
 __all__ = [
-    "DCD", "SDCA", "SOLVERS", "Auto", "Blocks", "Columns", "Newton", "Pegasos", "SolverBase", "make_solver",
+    "DCD", "SDCA", "SOLVERS", "Auto", "Blocks", "Columns", "Newton", "Pegasos", "SolverBase",
+    "make_solver",
     "parse_solver", "register_solver",
 ]  # fmt: skip

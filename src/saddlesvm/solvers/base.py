@@ -1,7 +1,7 @@
-"""The contract of a solver: options in a small frozen object, and the methods ``init``, ``step`` and ``solution``.
+"""The contract of a solver: options in a frozen object, and three methods, init, step, solution.
 
-A solver has no loop of its own. The loop in :mod:`saddlesvm.fit.loop` drives any solver: it decides when to ask for a
-certificate, when to stop, and what to record.
+A solver has no loop of its own. The loop in :mod:`saddlesvm.fit.loop` drives any solver: it decides
+when to ask for a certificate, when to stop, and what to record.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from saddlesvm.runtime.randomness import make_random
 
 
 def nothing() -> np.ndarray:
-    """An empty array, for a field that a run does not need."""
+    """Return an empty array, for a field that a run does not need."""
     return np.empty(0)
 
 
 PERMUTATION, REPLACEMENT, CYCLIC, SUBSET = range(4)  # ways to draw rows
-FINE_GAP = 1e-5  # relative gap below which float32 weights become float64
-COARSE_LOSS = 1e-6  # what the rounding of float32 weights can add to the loss of a row
-SAME_SLOPES = 1e-12  # difference up to which two slopes of an objective count as one
-AT_BOUND = 4e-16  # what rounding leaves between a dual variable and a bound, or of a sum, as a share of the weight
+FINE_GAP = 1e-5  # relative gap below which float32 weights become float64; derived
+COARSE_LOSS = 1e-6  # what the rounding of float32 weights can add to the loss of a row; derived
+SAME_SLOPES = 1e-12  # difference up to which two slopes of an objective count as one; a guess
+# What rounding leaves between a dual variable and a bound, or of a sum, as a share of the weight.
+AT_BOUND = 4e-16
 
 
 @dataclass
@@ -47,15 +48,17 @@ class Best:
         """Keep copies of points that are better than before; return True if the dual point is."""
         primal, dual = objectives
         if primal < self.primal:
-            self.primal, self.w = primal, w.copy()
+            self.primal = primal
+            self.w = w.copy()
         higher = dual > self.dual
         if higher:
-            self.dual, self.alpha = dual, alpha.copy()
+            self.dual = dual
+            self.alpha = alpha.copy()
         return higher
 
     @property
     def relative_gap(self) -> float:
-        """The relative gap between the two points, see :func:`~saddlesvm.problem.certificate.relative`."""
+        """The relative gap between the two points."""
         size = max(abs(self.primal), abs(self.dual))
         if size == 0.0:
             return 0.0
@@ -66,7 +69,8 @@ class Best:
 class State:
     """The state of a run.
 
-    A checkpoint holds none of it but the fields that `carried` names; a continued run begins at the saved solution.
+    A checkpoint holds none of it but the fields that `carried` names; a continued run begins at the
+    saved solution.
 
     Attributes
     ----------
@@ -75,7 +79,8 @@ class State:
     rows_touched : int
         Row visits so far.
     epochs : float
-        Row visits divided by the number of rows; a solver whose steps are no row visits counts passes.
+        Row visits divided by the number of rows; a solver whose steps are no row visits counts
+        passes.
     estimate : float
         The solver's own cheap estimate of the relative gap; infinite when it has none.
     proven : bool
@@ -92,8 +97,8 @@ class State:
         True if a certificate of the present solution reads no rows: the step has computed it.
     """
 
-    # Fields, arrays and numbers, with which a run goes on from a checkpoint besides its solution. A solver that names
-    # "w" among them goes on from them alone.
+    # Fields, arrays and numbers, with which a run goes on from a checkpoint besides its solution. A
+    # solver that names "w" among them goes on from them alone.
     carried: ClassVar[tuple[str, ...]] = ()
     w: np.ndarray
     rows_touched: int = 0
@@ -178,7 +183,8 @@ class Budget:
     rows : int
         Row visits at most (a solver whose smallest unit of work is larger does a single unit).
     relative_gap : float
-        The fit asks for a certificate once the solver's estimate is below this: the step may then end early.
+        The fit asks for a certificate once the solver's estimate is below this: the step may then
+        end early.
     seconds : float
         Seconds at most, for solvers whose units of work are long.
     """
@@ -188,21 +194,23 @@ class Budget:
     seconds: float = np.inf
 
 
-# The running sums of an epoch, its estimate of the relative gap, and the primal objective (divided by C) that the
-# estimate is relative to: the objective at the last certificate or at the last pass over all rows.
+# The running sums of an epoch, its estimate of the relative gap, and the primal objective (divided
+# by C) that the estimate is relative to: the objective at the last certificate or at the last pass
+# over all rows.
 EPOCH_METERS = record_of("residual", "paid", "coupled", "estimate", "scale")
 
 
 @inlined
 def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
-    """Turn the sums of a pass, over all rows or some, into an estimate of the relative gap, and set them to zero.
+    """Turn the sums of a pass into an estimate of the relative gap, and set them to zero.
 
     `meters` is an array of a single record that has the names of `EPOCH_METERS` among its own. (A
     plain record would not do: Numba confuses it with a record of another type that begins with the
     same names.)
 
-    The estimate is relative to the size of the primal objective; so is a certificate's gap while the dual objective is
-    above the negative of the primal objective. Half of v.w takes the place of R(w).
+    The estimate is relative to the size of the primal objective; so is a certificate's gap while
+    the dual objective is above the negative of the primal objective. Half of v.w takes the place of
+    R(w).
     """
     m = meters[0]
     if whole:
@@ -212,7 +220,7 @@ def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
 
 
 class Place(NamedTuple):
-    """The progress of a run, for kernels: its position in the pass, and its number of active rows."""
+    """Where a run stands, for kernels: its position in the pass, and its number of active rows."""
 
     position: int
     active: int
@@ -220,9 +228,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class SolverBase:
-    """The base class of solvers: their options print, compare, copy, pickle and can be searched over.
+    """The base class of solvers: options that print, compare, copy, pickle and can be searched.
 
-    A solver is a frozen dataclass whose fields are its options. It has the methods ``init``, ``step`` and ``solution``.
+    A solver is a frozen dataclass whose fields are its options. It has the methods ``init``,
+    ``step`` and ``solution``.
 
     Examples
     --------
@@ -232,24 +241,34 @@ class SolverBase:
     """
 
     name: ClassVar[str] = ""
-    any_penalty: ClassVar[bool] = False  # whether the solver takes any penalty; else only half the squared norm
-    without_square: ClassVar[bool] = False  # whether it takes those that hold no square, such as the l1 norm
+    any_penalty: ClassVar[bool] = (
+        False  # whether the solver takes any penalty; else only half the squared norm
+    )
+    without_square: ClassVar[bool] = (
+        False  # whether it takes those that hold no square, such as the l1 norm
+    )
     begins_at_duals: ClassVar[bool] = True  # whether given dual variables are where a run begins
     by_parts: ClassVar[bool] = False  # whether it takes sums of a square and an absolute value only
-    any_rows: ClassVar[bool] = False  # whether it reads rows by the operations that every type of rows has
-    ends_itself: ClassVar[Any] = False  # whether a stopping rule of its own ends a run besides the fit's tolerance
-    over_passes: ClassVar[bool] = False  # whether it reads by ``problem.passes`` alone, wherever the rows are
+    any_rows: ClassVar[bool] = (
+        False  # whether it reads rows by the operations that every type of rows has
+    )
+    ends_itself: ClassVar[Any] = (
+        False  # whether a stopping rule of its own ends a run besides the fit's tolerance
+    )
+    over_passes: ClassVar[bool] = (
+        False  # whether it reads by ``problem.passes`` alone, wherever the rows are
+    )
 
     def exhausted(self, state: Any) -> bool:
-        """Whether a run has reached a limit that is an option of the solver."""
+        """Return True if a run has reached a limit that is an option of the solver."""
         return False
 
     def needs_rows(self, problem: Any) -> bool:
-        """Whether a run visits rows of ``problem.X``, and does not leave all reading to ``problem.passes``."""
+        """Return True if a run visits single rows of ``problem.X``, besides its passes."""
         return not self.over_passes
 
     def begins_at_weights(self, problem: Any) -> bool:
-        """Whether the weights of a start are all that a run takes of it, and it begins at them."""
+        """Return True if a run begins at the weights of a start, and takes nothing else of it."""
         return False
 
     def init(self, problem: Any, seed: int, start: Any = None) -> Any:
@@ -269,15 +288,15 @@ class SolverBase:
         return self.solution(problem, state)
 
     def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
-        """Learn from a certificate (re-check rows set aside, remove rounding errors); return the state to continue."""
+        """Learn from a certificate, such as the weights without rounding; return the state."""
         return state
 
     def on_stall(self, problem: Any, state: Any) -> Any:
-        """Neither gap nor objectives move any more: return a state that continues in another way, or None."""
+        """Return a state that goes on in another way when nothing moves any more, or None."""
         return None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The options by name (scikit-learn's protocol, so that ``solver__batch_size`` works in a grid search)."""
+        """Return the options by name, so that ``solver__batch_size`` works in a grid search."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
     def __sklearn_clone__(self) -> SolverBase:
@@ -291,16 +310,20 @@ def check_penalty(problem: Any, solver: Any) -> None:
         return
     if not holds_square(penalty) and not getattr(solver, "without_square", False):
         raise ValueError(
-            f"the solver {solver.name!r} needs a square in the penalty, and {penalty} has none: use solver='auto' or "
-            "'columns', or the elastic net"
+            f"the solver {solver.name!r} needs a square in the penalty, and {penalty} has none: "
+            "use solver='auto' or 'columns', or the elastic net"
         )
     if not getattr(solver, "any_penalty", False):
         raise ValueError(
-            f"the solver {solver.name!r} supports penalty='l2' (half a square) only, not {penalty}: use DCD or SDCA"
+            f"the solver {solver.name!r} supports penalty='l2' (half a square) only, not "
+            f"{penalty}: use DCD or SDCA"
         )
-    if parts_of(penalty) is None and (getattr(solver, "by_parts", False) or not holds_square(penalty)):
+    if parts_of(penalty) is None and (
+        getattr(solver, "by_parts", False) or not holds_square(penalty)
+    ):
         raise ValueError(
-            f"the solver {solver.name!r} supports squares and absolute values only, not {penalty}: use DCD or SDCA"
+            f"the solver {solver.name!r} supports squares and absolute values only, not {penalty}: "
+            "use DCD or SDCA"
         )
 
 
@@ -310,25 +333,30 @@ def check_place(problem: Any, solver: Any) -> None:
     kind = type(getattr(problem, "X", None))
     if KINDS.get(kind) and not (solver.any_rows or solver.over_passes):
         raise ValueError(
-            f"the solver {solver.name!r} reads Dense or CSR rows; these are rows of type {kind.__name__}: "
-            "use DCD or SDCA"
+            f"the solver {solver.name!r} reads Dense or CSR rows; these are rows of type "
+            f"{kind.__name__}: use DCD or SDCA"
         )
     passes = getattr(problem, "passes", None)
     if passes is not None and not passes.holds_rows and solver.needs_rows(problem):
         raise ValueError(
-            f"the solver {solver.name!r} visits rows in memory or mapped files one by one; these are in a place of "
-            f"their own ({type(passes).__name__}), which supports passes over all rows only: use Newton() or Auto(), "
-            "with penalty='l2'"
+            f"the solver {solver.name!r} visits rows in memory or mapped files one by one; these "
+            f"are in a place of their own ({type(passes).__name__}), which supports passes over "
+            "all rows only: use Newton() or Auto(), with penalty='l2'"
         )
 
 
 def check_iterations(iterations: Any) -> None:
-    """Raise ValueError for a number of iterations that is no whole number of at least 1; None is no limit."""
+    """Raise ValueError unless `iterations` is None or a whole number of at least 1."""
     if iterations is None:
         return
-    if not isinstance(iterations, (int, np.integer)) or isinstance(iterations, bool) or iterations < 1:
+    if (
+        not isinstance(iterations, (int, np.integer))
+        or isinstance(iterations, bool)
+        or iterations < 1
+    ):
         raise ValueError(
-            f"iterations must be a whole number of at least 1, or None for no limit of its own; got {iterations!r}"
+            "iterations must be a whole number of at least 1, or None for no limit of its own; got "
+            f"{iterations!r}"
         )
 
 
@@ -348,9 +376,9 @@ class DualAscent(SolverBase):
         precision: Any = None,
         **own: Any,
     ) -> AnyDualState:
-        """A state of this kind at zero or at the given dual point, all rows active; `own` are fields besides.
+        """Return a state of this kind at zero or at the given dual point, with all rows active.
 
-        The weights have the precision of the data if none is given.
+        The weights have the precision of the data if none is given; `own` are further fields.
         """
         alpha = start_alpha(problem, start)
         w = start_weights(problem, alpha, start).astype(precision or problem.dtype)
@@ -363,15 +391,18 @@ class DualAscent(SolverBase):
         return kind(w=w, alpha=alpha, offset=offset, **shared | own)
 
     def solution(self, problem: Problem, state: Any) -> Point:
-        """The last iterate."""
+        """Return the last iterate."""
         return Point(state.w, state.alpha, tracks=True)
 
     def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
         """Take the rebuilt weights of a certificate over, so that rounding errors do not add up.
 
-        Close to the optimum float32 weights are too coarse: they become float64 there (the data stay as they are).
+        Close to the optimum float32 weights are too coarse: they become float64 there (the data
+        stay as they are).
         """
-        if not problem.intercept.constrained:  # else they belong to balanced dual variables, not to the state's
+        if (
+            not problem.intercept.constrained
+        ):  # else they belong to balanced dual variables, not to the state's
             state.w[:-1] = evaluation.coef if evaluation.pull is None else evaluation.pull
         alpha = state.alpha[problem.members] if problem.intercept.constrained else state.alpha
         state.w[-1] = problem.intercept.last(evaluation.intercept, state.offset, problem.C, alpha)
@@ -390,7 +421,8 @@ def is_fine(problem: Any, certificate: Certificate) -> bool:
 
 @inlined
 def residual_and_loss(terms: Terms, i: int, a: float, z: float) -> Any:
-    """Row i's share of the gap, ``s phi(z) + s phi*(-a/s) + a z >= 0`` (Fenchel and Young), and ``s phi(z)``."""
+    """Return a row's share of the gap, ``s phi(z) + s phi*(-a/s) + a z``, and ``s phi(z)``."""
+    # The share is never negative (the inequality of Fenchel and Young).
     s = weight_of(terms.weights, i)
     paid = s * value(terms.loss, z, terms.y[i])
     return paid + conjugate(terms.loss, a, terms.y[i], s) + a * z, paid
@@ -402,7 +434,10 @@ def start_alpha(problem: Problem, start: Point | None) -> np.ndarray:
         return np.zeros(problem.y.size)
     alpha = np.array(start.alpha, dtype=np.float64)
     if alpha.shape != problem.y.shape:
-        raise ValueError(f"the starting dual point has shape {alpha.shape}; the problem has {problem.y.size} rows")
+        raise ValueError(
+            f"the starting dual point has shape {alpha.shape}; the problem has {problem.y.size} "
+            "rows"
+        )
     return alpha
 
 

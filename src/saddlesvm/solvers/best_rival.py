@@ -1,19 +1,24 @@
-"""Newton's method for Crammer and Singer's machine, as :mod:`saddlesvm.solvers.newton` has it for losses with kinks.
+"""Newton's method for Crammer and Singer's machine, with proximal points as for losses with kinks.
+
+The loop is that of :mod:`saddlesvm.solvers.newton`.
 
 With a centre c and a proximity q, the loss of a row becomes its smoothed self
 
     e_i(z) = max_a  a_{y_i} - a . z - (q / 2) ||a - c_i||^2    over the row's dual feasible a.
 
-In ``p = s e_y - a`` the feasible a are a simplex, ``p >= 0`` with the sum s, so that the maximiser is a projection:
-``p_k = max(v_k - theta, 0)`` with ``v = s e_y - c + G / q``, ``G_k = e_ik + z_k``, and the theta that makes the sum s.
-The f classes F with ``p_k > 0`` bend together, by ``(I_F - 1 1' / f) / q``.
+In ``p = s e_y - a`` the feasible a are a simplex, ``p >= 0`` with the sum s, so that the maximiser
+is a projection: ``p_k = max(v_k - theta, 0)`` with ``v = s e_y - c + G / q``, ``G_k = e_ik + z_k``,
+and the theta that makes the sum s. The f classes F with ``p_k > 0`` bend together, by ``(I_F - 1 1'
+/ f) / q``.
 
-Where the ascent over single rows is slow, this ends fits that it would not: 500 x 20, 4 classes, C = 10 to 1e5 in 0.05
-s, where the ascent alone takes 1.6 s or ends without a certificate (26 November 2026).
+Where the ascent over single rows is slow, this ends fits that it would not: 500 x 20, 4 classes, C
+= 10 to 1e5 in 0.05 s, where the ascent alone takes 1.6 s or ends without a certificate (26 November
+2026).
 
-Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method for solving Lasso
-problems"; Rockafellar (1976), "Augmented Lagrangians and applications of the proximal point algorithm in convex
-programming"; Condat (2016), "Fast projection onto the simplex and the l1 ball".
+Source: Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented Lagrangian method
+for solving Lasso problems"; Rockafellar (1976), "Augmented Lagrangians and applications of the
+proximal point algorithm in convex programming"; Condat (2016), "Fast projection onto the simplex
+and the l1 ball".
 """
 
 from __future__ import annotations
@@ -37,9 +42,13 @@ from saddlesvm.solvers.newton import Newton, NewtonState, place_of
 from saddlesvm.solvers.task import Task
 
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
-FIRST_PROXIMITY = 0.1  # in units of the median curvature of a coordinate step, ``C ||x_i||^2``; measured
+FIRST_PROXIMITY = (
+    0.1  # in units of the median curvature of a coordinate step, ``C ||x_i||^2``; measured
+)
 ROW_COST = 3e-8  # seconds that a pass takes for each row and class, besides its products; measured
-MOST_BLOCKS = 20_000_000  # rows times classes up to which their scores and multipliers are kept in memory
+MOST_BLOCKS = (
+    20_000_000  # rows times classes up to which their scores and multipliers are kept in memory
+)
 STEPS = 6.0  # Newton steps that a run takes at least,
 STEPS_A_POWER = 9.0  # and for each power of ten that the gap falls by; measured
 PASSES_A_STEP = 1.7  # measured, as the two above, on digits and made rows
@@ -47,7 +56,7 @@ PRODUCTS_A_STEP = 50.0  # if conjugate gradients solve the equations; guessed
 
 
 class BestRival(Softmax):
-    """A score for each class, ``phi = max_k (e_k + z_k) - z_y`` with ``e_k = 1`` for rivals and 0 for the own class."""
+    """The loss ``phi = max_k (e_k + z_k) - z_y``; ``e_k`` is 0 for the own class y, else 1."""
 
     kinked = True
 
@@ -55,7 +64,9 @@ class BestRival(Softmax):
         """The machine of some rows."""
         return BestRival(self.classes[rows], self.weights(rows), self.ones.size, self.lengths[rows])
 
-    def respond(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, Sums]:
+    def respond(
+        self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> tuple[np.ndarray, Sums]:
         """The multipliers of some rows at scores Z, and their sums."""
         y = self.classes[rows]
         places = np.arange(y.size)
@@ -91,7 +102,9 @@ class BestRival(Softmax):
         A[places, y] = np.minimum(taken, s)
         return A
 
-    def bend(self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+    def bend(
+        self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
+    ) -> np.ndarray:
         """1 / q for the classes of some rows that bend together, and 0 for the others."""
         y = self.classes[rows]
         s = self.weights(rows)
@@ -129,7 +142,7 @@ class RivalState(NewtonState):
 
 @dataclass(frozen=True)
 class JointNewton(Newton):
-    """Newton's method for :class:`~saddlesvm.problem.crammer_singer.JointProblem`, from a dual feasible point.
+    """Newton's method for a joint problem, from a dual feasible point.
 
     Parameters
     ----------
@@ -214,7 +227,9 @@ def step_cost(problem: JointProblem, alpha: Any) -> float:
         rivals = alpha[some]
         taken = rivals[np.arange(own.size), own]
         # A row bends if two of its classes share its weight.
-        bent += int(np.count_nonzero((taken > 0.0) & ((taken < weights) | ((rivals < 0.0).sum(axis=1) > 1))))
+        bent += int(
+            np.count_nonzero((taken > 0.0) & ((taken < weights) | ((rivals < 0.0).sum(axis=1) > 1)))
+        )
     return PASSES_A_STEP * pass_cost(problem) + equations_cost(problem, bent / problem.members.size)
 
 

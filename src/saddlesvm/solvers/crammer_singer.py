@@ -1,9 +1,9 @@
-"""Crammer and Singer's machine: the ascent over a row's block at a time, and Newton's method to finish.
+"""Crammer and Singer's machine: ascent over one row's block at a time, and Newton's method.
 
-The ascent (:mod:`saddlesvm.solvers.joint_ascent`) begins. The work that it has left is predicted from
-how fast its gap falls, and that of Newton's method (:mod:`saddlesvm.solvers.best_rival`) from the sizes
-of the problem. If Newton's method is predicted to reach the end sooner, it finishes. All predictions
-count operations, and never read the clock.
+The ascent (:mod:`saddlesvm.solvers.joint_ascent`) begins. The work that it has left is predicted
+from how fast its gap falls, and that of Newton's method (:mod:`saddlesvm.solvers.best_rival`) from
+the sizes of the problem. If Newton's method is predicted to reach the end sooner, it finishes. All
+predictions count operations, and never read the clock.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class JointState(ChosenState):
 
 @dataclass(frozen=True)
 class CrammerSinger(Choosing):
-    """Dual ascent over a row's block of variables, and Newton's method if the ascent would take long.
+    """Dual ascent over one row's block of variables, and Newton's method to finish.
 
     Parameters
     ----------
@@ -90,7 +90,9 @@ class CrammerSinger(Choosing):
         newton_work = steps * step_cost(problem, state.inner.alpha)
         if ascent_work > newton_work:
             course.begin(newton_work, gap)
-            why = f"gap {gap:.1e}, {in_words(left)}, or about {steps:.0f} Newton steps: changing over"
+            why = (
+                f"gap {gap:.1e}, {in_words(left)}, or about {steps:.0f} Newton steps: changing over"
+            )
             self.change(problem, state, FINISH, why)
 
     def on_stall(self, problem: JointProblem, state: JointState) -> JointState | None:

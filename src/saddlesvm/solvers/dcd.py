@@ -1,24 +1,25 @@
 """Dual coordinate descent with shrinking.
 
-With ``b_i = a_i y_i`` the negated dual is minimised coordinate by coordinate. Its slope along b_i
+With ``b_i = a_i y_i`` the negated dual is minimised one coordinate at a time. Its slope along b_i
 is ``G = y_i x_i.w - 1 (+ b_i / 2s for the squared hinge)``, and the projected slope PG is G if the
 bounds let b_i move that way, else 0. A row that sits at a bound with ``G > M`` (lower) or ``G < m``
 (upper), M and m the largest and smallest PG of the pass before, is set aside. When the others are
 done, all rows come back and are checked again.
 
-Four things differ from the papers. If the fit stops on its gap, the gap, not M and m, decides when to
-stop; so the solver sets rows aside at a tenth of these bounds, and keeps the bounds when the rows come
-back. A row set aside still counts in the objective that the estimate of the gap is relative to. If few
-rows were active, the solver checks the others in the order of the data, for next to none of them moves.
-And it shuffles short runs of neighbouring rows, not single rows: memory delivers runs faster. Longer
-runs would be faster still, but their shuffled order converges as if there were fewer rows.
+Four things differ from the papers. If the fit stops on its gap, the gap, not M and m, decides when
+to stop; so the solver sets rows aside at a tenth of these bounds, and keeps the bounds when the
+rows come back. A row set aside still counts in the objective that the estimate of the gap is
+relative to. If few rows were active, the solver checks the others in the order of the data, for
+next to none of them moves. And it shuffles short runs of neighbouring rows, not single rows: memory
+delivers runs faster. Longer runs would be faster still, but their shuffled order converges as if
+there were fewer rows.
 
-The losses with an absolute value in their conjugate have a corner at zero, at which they shrink in the
-same way; their left and right slopes take the place of G (Ho and Lin 2012, "Large-scale linear support
-vector regression", section 4).
+The losses with an absolute value in their conjugate have a corner at zero, at which they shrink in
+the same way; their left and right slopes take the place of G (Ho and Lin 2012, "Large-scale linear
+support vector regression", section 4).
 
-Stochastic dual coordinate ascent (:mod:`saddlesvm.solvers.sdca`) is the same loop with other orders,
-in which no row is set aside.
+Stochastic dual coordinate ascent (:mod:`saddlesvm.solvers.sdca`) is the same loop with other
+orders, in which no row is set aside.
 
 Source: Hsieh, Chang, Lin, Keerthi and Sundararajan (2008), "A dual coordinate descent method for
 large-scale linear SVM", algorithms 1 and 3; Fan and others (2008), LIBLINEAR, appendix on stopping.
@@ -64,23 +65,25 @@ STOPPING = {
     "both": BOTH,
 }
 # Meters of a run, beside those of an epoch. Of the last pass: the bounds M and m, the range of the
-# projected slopes, the change of w. Of the present pass: its length in rows (0: no pass is under way),
-# the rows it set aside, its largest and smallest projected slope so far. Of the run: its passes; the
-# estimate of the last pass over all rows; whether the solver's own rule is met; its row visits, and its
-# row visits when the last pass over all rows ended; whether the next pass visits the rows in the order
-# of the data.
+# projected slopes, the change of w. Of the present pass: its length in rows (0: no pass is under
+# way), the rows it set aside, its largest and smallest projected slope so far. Of the run: its
+# passes; the estimate of the last pass over all rows; whether the solver's own rule is met; its
+# row visits, and its row visits when the last pass over all rows ended; whether the next pass
+# visits the rows in the order of the data.
 METERS = record_of(
-    *(EPOCH_METERS.names or ()), "bound_M", "bound_m", "range", "change", "length", "dropped", "largest", "smallest",
-    "passes", "known", "satisfied", "visits", "known_at", "in_order",
+    *(EPOCH_METERS.names or ()), "bound_M", "bound_m", "range", "change", "length", "dropped",
+    "largest", "smallest", "passes", "known", "satisfied", "visits", "known_at", "in_order",
 )  # fmt: skip
 
 BEGUN = ("length", "residual", "paid", "coupled")  # meters that are zero if no pass is under way
-# Share of the last gap over all rows: once the active rows' gap is below it, all rows come back; a guess.
+# Share of the last gap over all rows: once the active rows' gap is below it, all rows come back; a
+# guess.
 RECHECK = 0.05
-# Share of the bounds M and m beyond which a row is set aside, if the fit stops on its gap; measured.
+# Share of the bounds M and m beyond which a row is set aside, if the fit stops on its gap;
+# measured.
 EAGER = 0.1
-# Share of the rows: if fewer were active, the pass that checks the others is in the order of the data;
-# a guess.
+# Share of the rows: if fewer were active, the pass that checks the others is in the order of the
+# data; a guess.
 FEW = 0.25
 # Bytes of rows that stay in the cache: below them single rows are shuffled, not runs; measured.
 NEAR_BYTES = 2_000_000
@@ -92,12 +95,14 @@ class Deck(NamedTuple):
     Attributes
     ----------
     members, order : ndarray of shape (n,)
-        All rows; and the active rows, in the first places of `order`. Both ascend if rows are set aside.
+        All rows; and the active rows, in the first places of `order`. Both ascend if rows are set
+        aside.
     sequence : ndarray of shape (n,)
-        The order of the present pass. It may be `order` itself: each pass then shuffles the order of
-        the one before.
+        The order of the present pass. It may be `order` itself: each pass then shuffles the order
+        of the one before.
     runs : ndarray
-        Room for the runs of neighbours that are shuffled, see :func:`~saddlesvm.runtime.randomness.deal`.
+        Room for the runs of neighbours that are shuffled, see
+        :func:`~saddlesvm.runtime.randomness.deal`.
     aside : ndarray of shape (n_all,), uint8
         1 for the rows that the present pass set aside.
     random : ndarray of shape (1,), uint64
@@ -123,9 +128,9 @@ class Iterate(NamedTuple):
     offset : ndarray of shape (1,) or (0,)
         The multiplier of a free intercept.
     lag : ndarray of shape (n_all,) or (0,)
-        The sum of the steps of each variable, each times its number, for an average of the iterates:
-        before the steps 1, ..., T these are ``a_T - (the steps from then on)``, so that their mean is
-        ``a_T - lag / T``.
+        The sum of the steps of each variable, each times its number, for an average of the
+        iterates: before the steps 1, ..., T these are ``a_T - (the steps from then on)``, so that
+        their mean is ``a_T - lag / T``.
     """
 
     alpha: np.ndarray
@@ -153,7 +158,9 @@ class Rules(NamedTuple):
     stopping: int
     threshold: float
     passes: float  # passes over the active rows, at most
-    smooth: bool  # whether residuals of a smooth loss are corrected for the time since they were seen
+    smooth: (
+        bool  # whether residuals of a smooth loss are corrected for the time since they were seen
+    )
 
 
 @inlined
@@ -215,8 +222,8 @@ def visit_rows(
         residuals += residual
         losses += paid
         coupled += a * z
-        # Shrinking: G, from the left and from the right, beyond M and m. (This comes before the step,
-        # because late in a fit it ends most visits.)
+        # Shrinking: G, from the left and from the right, beyond M and m. (This comes before the
+        # step, because late in a fit it ends most visits.)
         left, right = slopes(terms.loss, a, z, terms.y[i], s)
         if right > m.bound_M and left < m.bound_m:
             deck.aside[i] = 1
@@ -276,7 +283,9 @@ def own_measure(rules: Rules, w: np.ndarray, before: np.ndarray, meters: Any) ->
 
 
 @inlined
-def end_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, meters: np.ndarray) -> int:
+def end_pass(
+    deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, meters: np.ndarray
+) -> int:
     """Judge a pass, and call all rows back if the active rows are done; return the active rows."""
     m = meters[0]
     active = int(m.length)
@@ -301,12 +310,14 @@ def end_pass(deck: Deck, rules: Rules, w: np.ndarray, before: np.ndarray, meters
         earlier = m.known
         m.known = m.estimate
         m.known_at = m.visits
-        # A pass saw its rows half a pass ago on average: half of what the last pass gained is to come.
+        # A pass saw its rows half a pass ago on average: half of what the last pass gained is to
+        # come.
         if rules.smooth and follows and m.known < earlier < np.inf:
             m.estimate *= np.sqrt(m.known / earlier)
         m.satisfied = 1.0 if measure <= rules.threshold else 0.0
         return active
-    # The active rows are done by the papers' rule, or by a small share of the last gap over all rows.
+    # The active rows are done by the papers' rule, or by a small share of the last gap over all
+    # rows.
     floor = RECHECK * m.known if rules.stopping == GAP else 0.0
     if measure <= rules.threshold or m.range == 0.0 or m.estimate <= floor:
         active = call_back(deck, rules, meters, active)
@@ -363,7 +374,7 @@ def descend(
 
 
 def near_rows(problem: Problem) -> int:
-    """Return how many rows fit into the cache: up to these, their order does not change the speed."""
+    """Return how many rows fit into the cache, in which their order does not change the speed."""
     return int(NEAR_BYTES / (problem.values_per_row * problem.dtype.itemsize))
 
 
@@ -388,7 +399,9 @@ class DCDState(DualState):
 
     def deck(self, problem: Problem) -> Deck:
         """Return the rows of the run as the kernel takes them."""
-        return Deck(problem.members, self.order, self.sequence, self.blocks, self.aside, self.random)
+        return Deck(
+            problem.members, self.order, self.sequence, self.blocks, self.aside, self.random
+        )
 
     def descend(self, problem: Problem, rules: Rules, goal: Goal) -> int:
         """Make passes until the goal is reached; return the row visits done."""
@@ -423,18 +436,20 @@ class DCD(DualAscent):
     shrinking : bool, default=True
         Set aside the rows whose dual variable is at a bound, with a slope that keeps it there.
     stopping : {"gap", "projected_gradient", "weight_change", "both"}, default="gap"
-        Stop by the fit's relative gap only ("gap"); or also if, over all rows, the range of the projected
-        slopes (Hsieh and others 2008), the norm of the change of w in a pass, or both, are at most
-        `threshold`. Under these rules of the papers a certificate observes a run, and never changes it.
+        Stop by the fit's relative gap only ("gap"); or also if, over all rows, the range of the
+        projected slopes (Hsieh and others 2008), the norm of the change of w in a pass, or both,
+        are at most `threshold`. Under these rules of the papers a certificate observes a run, and
+        never changes it.
     threshold : float, default=1e-4
         Tolerance of the solver's own rule.
     max_passes : int, optional
-        Also stop after this many passes over the active rows. LIBLINEAR calls such passes iterations. The
-        fit's `max_iter` counts epochs instead: as many row visits as there are rows.
+        Also stop after this many passes over the active rows. LIBLINEAR calls such passes
+        iterations. The fit's `max_iter` counts epochs instead: as many row visits as there are
+        rows.
     run_length : int, default=4
-        Number of neighbouring rows that stay together in the random order, so that memory is read in
-        longer pieces; 1 permutes single rows, as the papers do. Active rows of less than 2 MB in total are
-        always permuted one by one.
+        Number of neighbouring rows that stay together in the random order, so that memory is read
+        in longer pieces; 1 permutes single rows, as the papers do. Active rows of less than 2 MB in
+        total are always permuted one by one.
 
     Examples
     --------
@@ -472,7 +487,9 @@ class DCD(DualAscent):
         if not self.threshold > 0.0:
             raise ValueError(f"threshold must be positive; got {self.threshold!r}")
         if self.max_passes is not None and not self.max_passes >= 1:
-            raise ValueError(f"max_passes must be at least 1, or None for no limit; got {self.max_passes!r}")
+            raise ValueError(
+                f"max_passes must be at least 1, or None for no limit; got {self.max_passes!r}"
+            )
         if not self.run_length >= 1:
             raise ValueError(f"run_length must be at least 1; got {self.run_length!r}")
 

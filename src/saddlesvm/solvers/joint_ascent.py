@@ -4,19 +4,20 @@ With a variable for each row i and class k, ``w_k = C sum_i a_ik x_i``, ``e_ik =
 own class and 1 for its rivals, ``G_k = e_ik + x_i . w_k`` and ``A = C ||x_i||^2``, a row's block is
 replaced by the minimiser of
 
-    (A / 2) sum_k (a_k - a_ik)^2 + sum_k G_k (a_k - a_ik)    with  sum_k a_k = 0,  a_k <= s_i [k = y_i],
+    (A / 2) sum_k (a_k - a_ik)^2 + sum_k G_k (a_k - a_ik)    with  sum_k a_k = 0,  a_k <= s_i [k =
+    y_i],
 
 which is ``a_k = min(s_i [k = y_i], (beta - B_k) / A)``, ``B_k = G_k - A a_ik``, with the threshold
 beta that makes the sum zero. Sorting the B of the rivals finds beta exactly.
 
-A pass visits the rows in random order. A row works on some of its classes: a rival whose variable is
-zero, with a slope below that of every class that may still rise, is set aside, and so is a row that has
-no rival left. All classes of all rows come back before the end.
+A pass visits the rows in random order. A row works on some of its classes: a rival whose variable
+is zero, with a slope below that of every class that may still rise, is set aside, and so is a row
+that has no rival left. All classes of all rows come back before the end.
 
-Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large scale
-multi-class linear SVMs"; Crammer and Singer (2001), "On the algorithmic implementation of multiclass
-kernel-based vector machines", section 6, for the threshold; Fan and others (2008), LIBLINEAR,
-appendix E.
+Source: Keerthi, Sundararajan, Chang, Hsieh and Lin (2008), "A sequential dual method for large
+scale multi-class linear SVMs"; Crammer and Singer (2001), "On the algorithmic implementation of
+multiclass kernel-based vector machines", section 6, for the threshold; Fan and others (2008),
+LIBLINEAR, appendix E.
 """
 
 from __future__ import annotations
@@ -45,14 +46,17 @@ from saddlesvm.solvers.base import (
     nothing,
 )
 
-# The sums of a pass, the largest difference of two slopes of a row, and the primal objective (divided
-# by C) that the estimate of the gap is relative to: the objective at the last certificate or at the
-# last pass over all rows.
+# The sums of a pass, the largest difference of two slopes of a row, and the primal objective
+# (divided by C) that the estimate of the gap is relative to: the objective at the last certificate
+# or at the last pass over all rows.
 METERS = record_of("residual", "paid", "coupled", "spread", "scale")
 LEAST_SCALE = 1e-300  # of the objective, by which an estimate is divided; derived
-# Share of the last gap over all rows: once the active rows' gap is below it, all rows come back; a guess.
+# Share of the last gap over all rows: once the active rows' gap is below it, all rows come back; a
+# guess.
 RECHECK = 0.1
-SCORED_VALUES = 4_000_000  # stored values scored between two looks at the time: some 10 ms; measured
+SCORED_VALUES = (
+    4_000_000  # stored values scored between two looks at the time: some 10 ms; measured
+)
 SHORT_CLASSES = 2**15  # classes up to which two bytes hold the number of one; derived
 
 
@@ -93,7 +97,7 @@ class Scratch(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A row: its number, its class, its weight, its variables, and its classes in its own order."""
+    """One row: its number, class, weight, variables, and its classes in its own order."""
 
     i: int
     own: int
@@ -141,8 +145,8 @@ def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, rivals: n
 def row_slopes(block: Block, count: int, scratch: Scratch) -> Any:
     """Compute the slopes G of the first `count` classes of a row, and what they say about the row.
 
-    Returns the least slope of a class that may rise, the largest slope, ``a . z``, the row's share of
-    the gap, and its loss.
+    Returns the least slope of a class that may rise, the largest slope, ``a . z``, the row's share
+    of the gap, and its loss.
     """
     _, own, s, a, classes = block
     z = scratch.z
@@ -172,14 +176,15 @@ def row_slopes(block: Block, count: int, scratch: Scratch) -> Any:
 
 @inlined
 def set_aside(block: Block, count: int, G: np.ndarray, low: float) -> int:
-    """Move rivals at zero with a slope below `low` behind the active classes; return how many stay."""
+    """Move rivals at zero with slopes below `low` behind the active classes; return the rest."""
     classes = block.classes
     q = 0
     while q < count:
         k = classes[q]
         if k != block.own and block.a[k] >= 0.0 and G[k] < low:
             count -= 1
-            classes[q], classes[count] = classes[count], k
+            classes[q] = classes[count]
+            classes[count] = k
         else:
             q += 1
     return count
@@ -200,7 +205,7 @@ def take_rival(block: Block, count: int) -> None:
 
 @inlined
 def update_block(terms: Terms, block: Block, count: int, W: np.ndarray, scratch: Scratch) -> None:
-    """Give the first `count` classes of a row their best variables, and move the weights with them."""
+    """Give the first `count` classes of a row their best variables, and move the weights."""
     i, own, s, a, classes = block
     B = scratch.B
     A = terms.C * terms.norms[i]
@@ -266,8 +271,8 @@ def ascend(
 ) -> Any:
     """Visit rows until the pass ends or `most` scores are computed.
 
-    Returns the position in the pass, the active rows, the scores computed, and the passes that ended
-    (0 or 1).
+    Returns the position in the pass, the active rows, the scores computed, and the passes that
+    ended (0 or 1).
     """
     alpha, classes, counts, codes, order, random = table
     position, active = place
@@ -354,7 +359,7 @@ class JointAscentState(State):
         return int(done), passes
 
     def end_pass(self) -> bool:
-        """Estimate the relative gap from the sums of a pass; return True if it was over all rows."""
+        """Estimate the relative gap from the sums of a pass; return True if it took all rows."""
         m = self.meters[0]
         whole = self.whole
         self.whole = False
@@ -381,14 +386,19 @@ class JointAscent(SolverBase):
     name: ClassVar[str] = "crammer_singer"
     shrinking: bool = True
 
-    def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointAscentState:
+    def init(
+        self, problem: JointProblem, seed: int, start: Point | None = None
+    ) -> JointAscentState:
         """Begin at zero or at the given dual point, with all rows and classes active."""
         n = problem.y.size
         K = problem.n_classes
         alpha = np.zeros((n, K))
         if start is not None and start.alpha is not None:
             if start.alpha.shape != (n, K):
-                raise ValueError(f"the starting dual point has shape {start.alpha.shape}; the problem needs {n, K}")
+                raise ValueError(
+                    f"the starting dual point has shape {start.alpha.shape}; the problem "
+                    f"needs {n, K}"
+                )
             alpha[:] = start.alpha
         # Without shrinking, as published, no certificate rebuilds W, so rounding must not add up.
         W = problem.new_weights(problem.dtype if self.shrinking else np.float64)
@@ -435,7 +445,7 @@ class JointAscent(SolverBase):
         return Point(problem.by_class(state.w), state.alpha, tracks=True)
 
     def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
-        """Take the rebuilt weights over; call all classes back if the gap is far above the estimate.
+        """Take the rebuilt weights over; call classes back if the gap is far above the estimate.
 
         Without shrinking, as published, a certificate observes, and never changes a run.
         """

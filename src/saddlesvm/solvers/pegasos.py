@@ -1,34 +1,36 @@
 """Pegasos: primal estimated sub-gradient solver.
 
-Iteration t draws k rows A_t and takes a step of length ``eta_t = 1 / (lambda t)`` against the sub-gradient of
-``(lambda/2) ||w||^2 + (1/k) sum_{i in A_t} s_i phi_i(x_i . w)``, then, if asked, projects onto the ball that must hold
-the optimum:
+Iteration t draws k rows A_t and takes a step of length ``eta_t = 1 / (lambda t)`` against the
+sub-gradient of ``(lambda/2) ||w||^2 + (1/k) sum_{i in A_t} s_i phi_i(x_i . w)``, then, if asked,
+projects onto the ball that must hold the optimum:
 
-    w <- (1 - 1/t) w - (eta_t / k) sum_{i in A_t} s_i phi_i'(z_i) x_i,     w <- min(1, radius / ||w||) w
+    w <- (1 - 1/t) w - (eta_t / k) sum_{i in A_t} s_i phi_i'(z_i) x_i,     w <- min(1, radius /
+    ||w||) w
 
-Source: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for SVM",
-figures 1 and 2, and section 6 for the intercept.
+Source: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient
+solver for SVM", figures 1 and 2, and section 6 for the intercept.
 
-Any penalty R that holds half a square takes the place of ``||w||^2 / 2`` by a proximal step: the iteration above is
-done by the pull v, which is minus the mean of the sub-gradients divided by lambda, and the weights are those that
-minimise R less the pull, ``w = grad R*(v)``; for the elastic net ``soft(v, l1)``, so that weights are exactly zero. For
-half a square w is v, and the method is the published one. A step costs the non-zeros of its rows there too.
+Any penalty R that holds half a square takes the place of ``||w||^2 / 2`` by a proximal step: the
+iteration above is done by the pull v, which is minus the mean of the sub-gradients divided by
+lambda, and the weights are those that minimise R less the pull, ``w = grad R*(v)``; for the elastic
+net ``soft(v, l1)``, so that weights are exactly zero. For half a square w is v, and the method is
+the published one. A step costs the non-zeros of its rows there too.
 
-Source: Xiao (2010), "Dual averaging methods for regularized stochastic learning and online optimization", with a
-strongly convex regulariser.
+Source: Xiao (2010), "Dual averaging methods for regularized stochastic learning and online
+optimization", with a strongly convex regulariser.
 
-The pull is kept as ``scale * v``, so that a step on a sparse row costs its non-zeros; the sum of all pulls is
-kept as ``gathered * v - u`` for the same reason (compare Bottou 2012, "Stochastic gradient descent tricks"). An average
-is one of pulls, which the weights then belong to.
-For the certificate the mean sub-gradient of each row over the run is gathered: a mean of dual feasible points is dual
-feasible, and tends to the dual optimum.
+The pull is kept as ``scale * v``, so that a step on a sparse row costs its non-zeros; the sum of
+all pulls is kept as ``gathered * v - u`` for the same reason (compare Bottou 2012, "Stochastic
+gradient descent tricks"). An average is one of pulls, which the weights then belong to. For the
+certificate the mean sub-gradient of each row over the run is gathered: a mean of dual feasible
+points is dual feasible, and tends to the dual optimum.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,7 +43,7 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
 from saddlesvm.runtime.allowed import one_of
-from saddlesvm.runtime.compiled import kernel, record_of
+from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import below, draw, make_random, shuffle
 from saddlesvm.solvers.base import (
     PERMUTATION,
@@ -56,17 +58,24 @@ from saddlesvm.solvers.base import (
 
 # The numbers that a run carries along.
 NUMBERS = record_of("scale", "gathered", "squared_norm", "intercept", "intercept_sum")
-SMALLEST_SCALE = 1e-3  # below it the scale is multiplied into the weights, so that large sums do not cancel
-WINDOW_GROWTH = math.sqrt(2.0)  # ratio of the iterations at which two consecutive windows end
-CAUTION = 2.0  # longest stable step divided by the first step, for losses with unbounded slopes
+# Below it the scale is multiplied into the weights, so that large sums do not cancel; a guess.
+SMALLEST_SCALE = 1e-3
+WINDOW_GROWTH = math.sqrt(
+    2.0
+)  # ratio of the iterations at which two consecutive windows end; a guess
+# Longest stable step divided by the first step, for losses with unbounded slopes; a guess.
+CAUTION = 2.0
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "subset": SUBSET}
-CHOICES = 0x5DEECE66D  # tells the seed of random outputs from that of the rows
-FINEST = 2**31  # different random shares
-BALL_SLACK = 1e-6  # relative excess of a start's length over the radius that rounding explains: float32 weights
-FORGET = 0.25  # factor on the weight of earlier sub-gradients whenever the number of iterations doubles
+CHOICES = 0x5DEECE66D  # tells the seed of random outputs from that of the rows; arbitrary
+FINEST = 2**31  # different random shares; derived: more than the iterations of any run
+# Relative excess of a start's length over the radius that rounding of float32 weights explains;
+# derived.
+BALL_SLACK = 1e-6
+# Factor on the weight of earlier sub-gradients whenever the number of iterations doubles; a guess.
+FORGET = 0.25
 
 
-class Draws(NamedTuple):
+class RowDraws(NamedTuple):
     """The rows of an iteration; `slopes` and `chosen` are scratch arrays for a batch."""
 
     order: np.ndarray
@@ -82,12 +91,14 @@ class Pace(NamedTuple):
 
     delay: float  # iterations by which the step sizes are put off
     radius: float  # radius of the ball that w stays in; infinite without projection
-    lift: float  # squared value of the virtual feature where the intercept is free (and moves apart from w), else zero
+    lift: float  # squared value of the virtual feature if the intercept is free, else zero
     horizon: float  # iterations after which the steps shrink no more; infinite as published
-    steepest: float  # largest second derivative of a row's loss, above which a free intercept's steps would overshoot
+    steepest: (
+        float  # largest second derivative of a row's loss, which limits a free intercept's steps
+    )
 
 
-class Iterate(NamedTuple):
+class Pulls(NamedTuple):
     """The pull ``numbers.scale * v``, and the sum of pulls ``numbers.gathered * v - u``.
 
     `u` is empty if no average is wanted; `numbers` is a record of `NUMBERS`.
@@ -105,64 +116,106 @@ class SubGradients(NamedTuple):
     visits: np.ndarray
 
 
+@inlined
+def draw_row(terms: Terms, draws: RowDraws, sums: np.ndarray, k: int, position: int) -> Any:
+    """Draw row k of a batch; return it with the position in the order afterwards."""
+    order = draws.order
+    size = order.size
+    if draws.sampling == REPLACEMENT:
+        return order[below(draws.random, size)], position
+    if draws.sampling == SUBSET:
+        # The first k + 1 places of a shuffle.
+        j = k + below(draws.random, size - k)
+        order[k], order[j] = order[j], order[k]
+        return order[k], position
+    # A permutation: a new one when the last is used up.
+    if position == 0:
+        shuffle(draws.random, order, size)
+    prefetch_next(terms.X, order, position, size, sums, terms.y, terms.norms)
+    i = order[position]
+    return i, (position + 1) % size
+
+
+@inlined
+def shrink(pulls: Pulls, keep: float) -> None:
+    """Multiply the pull by `keep`, by its scale alone while that is not small."""
+    v = pulls.v
+    u = pulls.u
+    numbers = pulls.numbers[0]
+    if keep > 0.0:
+        numbers.scale *= keep
+        numbers.squared_norm *= keep * keep
+    else:
+        v[:] = 0.0
+        numbers.scale = 1.0
+        numbers.squared_norm = 0.0
+    # A small scale is multiplied into v, and the sum of pulls so far into u.
+    if numbers.scale < SMALLEST_SCALE:
+        for j in range(u.size):
+            u[j] -= numbers.gathered * v[j]
+        for j in range(v.size):
+            v[j] *= numbers.scale
+        numbers.gathered = 0.0
+        numbers.scale = 1.0
+
+
+@inlined
+def add_to_pull(terms: Terms, pulls: Pulls, pace: Pace, i: int, c: float) -> None:
+    """Add ``c x_i`` to the pull, and keep its squared norm if there is a projection."""
+    numbers = pulls.numbers[0]
+    if pace.radius < np.inf:
+        z = numbers.scale * dot(terms.X, i, pulls.v)
+        numbers.squared_norm += 2.0 * c * z + c * c * (terms.norms[i] - pace.lift)
+    axpy(terms.X, i, c / numbers.scale, pulls.v)
+    # u keeps gathered * v - u, the sum of the pulls before this step, as it was.
+    if pulls.u.size:
+        axpy(terms.X, i, c / numbers.scale * numbers.gathered, pulls.u)
+
+
 @kernel
 def take_steps(
-    terms: Terms, draws: Draws, pace: Pace, iterate: Iterate, slopes_of: SubGradients, iteration: int, iterations: int
+    terms: Terms,
+    draws: RowDraws,
+    pace: Pace,
+    pulls: Pulls,
+    seen: SubGradients,
+    iteration: int,
+    iterations: int,
 ) -> int:
-    """Do iterations `iteration` + 1 to `iteration` + `iterations`; the place in the order afterwards."""
-    order, sampling, random, slopes, chosen, position = draws
-    delay, radius, lift, horizon, steepest = pace
-    v, u, numbers = iterate.v, iterate.u, iterate.numbers[0]
-    size, batch = order.size, chosen.size
-    lam = 1.0 / (size * terms.C)
+    """Do so many iterations after `iteration`; return the place in the order."""
+    slopes = draws.slopes
+    chosen = draws.chosen
+    position = draws.position
+    numbers = pulls.numbers[0]
+    batch = chosen.size
+    lam = 1.0 / (draws.order.size * terms.C)
     for t in range(iteration + 1, iteration + iterations + 1):
+        # The sub-gradients s_i phi_i'(z_i) of the rows A_t, all at the present w.
         for k in range(batch):
-            if sampling == REPLACEMENT:
-                chosen[k] = order[below(random, size)]
-            elif sampling == SUBSET:  # the first k + 1 places of a shuffle
-                j = k + below(random, size - k)
-                order[k], order[j] = order[j], order[k]
-                chosen[k] = order[k]
-            else:
-                if position == 0:
-                    shuffle(random, order, size)
-                prefetch_next(terms.X, order, position, size, slopes_of.slope_sums, terms.y, terms.norms)
-                chosen[k] = order[position]
-                position = position + 1 if position + 1 < size else 0
-            i = chosen[k]
-            z = score(terms.penalty, terms.X, i, v, numbers.scale) + numbers.intercept
+            i, position = draw_row(terms, draws, seen.slope_sums, k, position)
+            chosen[k] = i
+            z = score(terms.penalty, terms.X, i, pulls.v, numbers.scale) + numbers.intercept
             slopes[k] = weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
-            slopes_of.slope_sums[i] += slopes[k]
-            slopes_of.visits[i] += 1.0
-        age = min(t + delay, horizon)
-        keep = 1.0 - 1.0 / age
-        if keep > 0.0:
-            numbers.scale *= keep
-            numbers.squared_norm *= keep * keep
-        else:
-            v[:] = 0.0
-            numbers.scale, numbers.squared_norm = 1.0, 0.0
+            seen.slope_sums[i] += slopes[k]
+            seen.visits[i] += 1.0
+        # w <- (1 - 1/t) w, t put off by the delay and held at the horizon.
+        age = min(t + pace.delay, pace.horizon)
+        shrink(pulls, 1.0 - 1.0 / age)
+        # w <- w - (eta_t / k) sum_{A_t} s_i phi_i'(z_i) x_i, eta_t = 1 / (lambda t). A free
+        # intercept moves apart from w, in steps of 1 / sqrt(t).
         eta = 1.0 / (lam * age * batch)
-        if numbers.scale < SMALLEST_SCALE:
-            for j in range(u.size):
-                u[j] -= numbers.gathered * v[j]
-            for j in range(v.size):
-                v[j] *= numbers.scale
-            numbers.gathered, numbers.scale = 0.0, 1.0
         for k in range(batch):
-            if slopes[k] != 0.0:
-                c = -eta * slopes[k]
-                if radius < np.inf:
-                    z = numbers.scale * dot(terms.X, chosen[k], v)
-                    numbers.squared_norm += 2.0 * c * z + c * c * (terms.norms[chosen[k]] - lift)
-                axpy(terms.X, chosen[k], c / numbers.scale, v)
-                if u.size:
-                    axpy(terms.X, chosen[k], c / numbers.scale * numbers.gathered, u)
-                if lift > 0.0:
-                    numbers.intercept -= slopes[k] / (batch * max(math.sqrt(min(t, horizon)), steepest))
-        if radius < np.inf and numbers.squared_norm > radius * radius:
-            numbers.scale *= radius / math.sqrt(numbers.squared_norm)
-            numbers.squared_norm = radius * radius
+            if slopes[k] == 0.0:
+                continue
+            add_to_pull(terms, pulls, pace, chosen[k], -eta * slopes[k])
+            if pace.lift > 0.0:
+                slowed = max(math.sqrt(min(t, pace.horizon)), pace.steepest)
+                numbers.intercept -= slopes[k] / (batch * slowed)
+        # w <- min(1, radius / ||w||) w.
+        if pace.radius < np.inf and numbers.squared_norm > pace.radius * pace.radius:
+            numbers.scale *= pace.radius / math.sqrt(numbers.squared_norm)
+            numbers.squared_norm = pace.radius * pace.radius
+        # The sum of the iterates, for an average.
         numbers.gathered += numbers.scale
         numbers.intercept_sum += numbers.intercept
     return position
@@ -170,18 +223,18 @@ def take_steps(
 
 @dataclass
 class PegasosState(State):
-    """The state of a run: the pull ``numbers["scale"] * w``, the lazy average, the first pull, the sub-gradients.
+    """The state of a run: the pull ``numbers["scale"] * w``, sums for averages, the sub-gradients.
 
-    `chosen` is a random iterate of those so far, `kept_next` the number of iterations before the next one that takes
-    its place, and `choice` the generator of these numbers.
+    `chosen` is a random iterate of those so far, `kept_next` the number of iterations before the
+    next one that takes its place, and `choice` the generator of these numbers.
 
-    The windows of the tail average grow by the root of two, so the current one and the one before it together hold
-    the last 30 to 50 % of the iterates.
+    The windows of the tail average grow by the root of two, so the current one and the one before
+    it together hold the last 30 to 50 % of the iterates.
     """
 
     carried: ClassVar[tuple[str, ...]] = (
-        "w", "u", "numbers", "slope_sums", "visits", "earlier", "first", "chosen", "iteration", "choice", "kept_next",
-        "window_start", "earlier_start", "forgotten",
+        "w", "u", "numbers", "slope_sums", "visits", "earlier", "first", "chosen", "iteration",
+        "choice", "kept_next", "window_start", "earlier_start", "forgotten",
     )  # fmt: skip
     u: np.ndarray = field(default_factory=nothing)
     numbers: np.ndarray = field(default_factory=nothing)
@@ -210,32 +263,37 @@ class Pegasos(SolverBase):
     batch_size : int, default=1
         Rows per iteration, from 1 to n.
     projection : bool, default=False
-        Project onto the ball of radius :math:`1 / \sqrt{\lambda}` (times the root of the mean loss at w = 0 for losses
-        other than the hinge), which contains the optimum. A start outside of the ball is refused.
+        Project onto the ball of radius :math:`1 / \sqrt{\lambda}` (times the root of the mean loss
+        at w = 0 for losses other than the hinge), which contains the optimum. A start outside of
+        the ball is refused.
     sampling : {"permutation", "replacement", "subset"}, default="permutation"
-        A new random order each epoch; independent draws, in which a batch may hold a row twice; or, as published, an
-        independent batch of different rows each iteration.
+        A new random order each epoch; independent draws, in which a batch may hold a row twice; or,
+        as published, an independent batch of different rows each iteration.
     output : {"tail_average", "last", "average", "random"}, default="tail_average"
-        Of a run of T iterations, which begins at w_1 (zero, or the start) and whose iteration t makes w_(t+1): "last",
-        w_(T+1), as published; "average", the mean of w_1, ..., w_T, and "random", one of these drawn uniformly, which
-        the theorems are about; "tail_average", the mean of w_(s+2), ..., w_(T+1), the last 30 to 50 % of the iterates.
-        T is not known beforehand, so windows of iterates begin after 0, 1, 2, 3, 5, 8, 12, 17, ... iterations (after s
-        the next one after ``floor(sqrt(2) s) + 1``), and the last two windows are averaged, the first of which began
-        after s. With another penalty than half a square, the mean is that of the sums of sub-gradients, and the
-        weights are computed from this mean.
+        Of a run of T iterations, which begins at w_1 (zero, or the start) and whose iteration t
+        makes w_(t+1): "last", w_(T+1), as published; "average", the mean of w_1, ..., w_T, and
+        "random", one of these drawn uniformly, which the theorems are about; "tail_average", the
+        mean of w_(s+2), ..., w_(T+1), the last 30 to 50 % of the iterates. T is not known
+        beforehand, so windows of iterates begin after 0, 1, 2, 3, 5, 8, 12, 17, ... iterations
+        (after s the next one after ``floor(sqrt(2) s) + 1``), and the last two windows are
+        averaged, the first of which began after s. With another penalty than half a square, the
+        mean is that of the sums of sub-gradients, and the weights are computed from this mean.
     delay : float, default=0.0
-        Iterations by which the step sizes are delayed: :math:`\eta_t = 1 / (\lambda (t + \text{delay}))`. With 0, as
-        published, the first iteration computes margins with the start, and then multiplies the start by zero. To keep a
-        start, choose about the number of iterations that led to it, such as those of an epoch. Losses with unbounded
-        slopes have their own delay; the larger one counts.
+        Iterations by which the step sizes are delayed: :math:`\eta_t = 1 / (\lambda (t +
+        \text{delay}))`. With 0, as published, the first iteration computes margins with the start,
+        and then multiplies the start by zero. To keep a start, choose about the number of
+        iterations that led to it, such as those of an epoch. Losses with unbounded slopes have
+        their own delay; the larger one counts.
     horizon : float, default=0.0
-        Number of iterations after which the steps no longer shrink: :math:`\eta_t \ge 1 / (\lambda\, \text{horizon})`,
-        for streams whose rows change over time (``partial_fit``). A sub-gradient of `horizon` iterations ago then has
-        :math:`1/e` of the weight of the present one. Averages are over the last half to whole horizon. Such a run
-        follows drift, and does not converge. With 0, as published, steps shrink forever. A horizon below the delay
-        counts as the delay.
+        Number of iterations after which the steps no longer shrink: :math:`\eta_t \ge 1 /
+        (\lambda\, \text{horizon})`, for streams whose rows change over time (``partial_fit``). A
+        sub-gradient of `horizon` iterations ago then has :math:`1/e` of the weight of the present
+        one. Averages are over the last half to whole horizon. Such a run follows drift, and does
+        not converge. With 0, as published, steps shrink forever. A horizon below the delay counts
+        as the delay.
     iterations : int, optional
-        T of the paper: end after so many iterations, whatever the batch size. The fit's `max_iter` counts epochs.
+        T of the paper: end after so many iterations, whatever the batch size. The fit's `max_iter`
+        counts epochs.
 
     Examples
     --------
@@ -262,50 +320,61 @@ class Pegasos(SolverBase):
 
     @property
     def ends_itself(self) -> bool:
+        """Return True if a run ends after a number of iterations."""
         return self.iterations is not None
 
     def exhausted(self, state: PegasosState) -> bool:
+        """Return True if a run has done its iterations."""
         return self.iterations is not None and state.iteration >= self.iterations
 
     def __post_init__(self) -> None:
         if not isinstance(self.batch_size, (int, np.integer)) or self.batch_size < 1:
-            raise ValueError(f"batch_size must be a whole number of at least 1; got {self.batch_size!r}")
+            raise ValueError(
+                f"batch_size must be a whole number of at least 1; got {self.batch_size!r}"
+            )
         one_of("sampling", self.sampling, tuple(SAMPLINGS))
         one_of("output", self.output, ("tail_average", "last", "average", "random"))
         if not 0.0 <= self.delay < np.inf:
-            raise ValueError(f"delay must be a finite number of iterations, at least 0; got {self.delay!r}")
+            raise ValueError(
+                f"delay must be a finite number of iterations, at least 0; got {self.delay!r}"
+            )
         if not (self.horizon == 0.0 or 2.0 <= self.horizon < np.inf):
-            raise ValueError(f"horizon must be a finite number of iterations, at least 2, or 0; got {self.horizon!r}")
+            raise ValueError(
+                f"horizon must be a finite number of iterations, at least 2, or 0; got "
+                f"{self.horizon!r}"
+            )
         check_iterations(self.iterations)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PegasosState:
-        """Begin at w_1 = 0, or at the weights of `start`: the first iteration takes their sub-gradient, and multiplies
-        them by zero unless the steps are put off.
+        """Begin at w_1 = 0, or at the weights of `start`.
+
+        The first iteration takes their sub-gradient, and multiplies them by zero unless the steps
+        are put off.
         """
-        width, n = problem.n_features + 1, problem.members.size
+        width = problem.n_features + 1
+        n = problem.members.size
         if self.batch_size > n:
-            raise ValueError(f"batch_size = {self.batch_size} is larger than the number of rows, {n}")
-        averaged = self.output in ("average", "tail_average")
-        radius = self.radius(problem)  # an error is one before any work
-        w, intercept = np.zeros(width, dtype=problem.dtype), 0.0
+            raise ValueError(
+                f"batch_size = {self.batch_size} is larger than the number of rows, {n}"
+            )
+        radius = self.radius(problem)  # before any work, because it may refuse the penalty
+        w = np.zeros(width, dtype=problem.dtype)
+        intercept = 0.0
         if start is not None and start.w is not None:
             w[:] = problem.regularizer.pull_to(start.w)
-            if problem.intercept.lift:  # a free intercept moves apart from w
-                intercept, w[-1] = problem.scale * start.w[-1], 0.0
+            # A free intercept moves apart from w.
+            if problem.intercept.lift:
+                intercept = problem.scale * start.w[-1]
+                w[-1] = 0.0
         length = float(np.linalg.norm(w.astype(np.float64)))
         if length > radius * (1.0 + BALL_SLACK):
             raise ValueError(
-                f"the starting weights have length {length:.6g}, outside of the ball of radius {radius:.6g} that "
-                "projection=True keeps w in: shorten them to this length, or use projection=False"
+                f"the starting weights have length {length:.6g}, outside of the ball of radius "
+                f"{radius:.6g} that projection=True keeps w in: shorten them to this length, or "
+                "use projection=False"
             )
-        first = np.append(w.astype(np.float64), intercept)
-        return PegasosState(
+        state = PegasosState(
             w=w,
-            u=np.zeros(width if averaged else 0),
-            earlier=np.zeros(width + 1 if averaged else 0),
-            first=first if self.output == "average" else nothing(),
-            chosen=first if self.output == "random" else nothing(),
-            choice=make_random(seed ^ CHOICES) if self.output == "random" else nothing(),
             numbers=np.array([(1.0, 0.0, np.dot(w, w), intercept, 0.0)], NUMBERS),
             slope_sums=np.zeros(problem.y.size),
             visits=np.zeros(problem.y.size),
@@ -313,53 +382,65 @@ class Pegasos(SolverBase):
             random=make_random(seed),
             active=n,
         )
+        # What the outputs need besides the last iterate.
+        first = np.append(w.astype(np.float64), intercept)
+        if self.output in ("average", "tail_average"):
+            state.u = np.zeros(width)
+            state.earlier = np.zeros(width + 1)
+        if self.output == "average":
+            state.first = first
+        if self.output == "random":
+            state.chosen = first
+            state.choice = make_random(seed ^ CHOICES)
+        return state
 
     def step(self, problem: Problem, state: PegasosState, budget: Budget) -> PegasosState:
         """Do iterations over at most ``budget.rows`` rows, but at least one iteration."""
         iterations = max(1, budget.rows // self.batch_size)
         if self.iterations is not None:
             iterations = min(iterations, self.iterations - state.iteration)
+        # Earlier sub-gradients weigh less whenever the number of iterations doubles.
         epoch = max(1, problem.members.size // self.batch_size)
         if state.iteration >= max(2 * state.forgotten, epoch):
             state.slope_sums *= FORGET
             state.visits *= FORGET
             state.forgotten = state.iteration
         iterations = min(iterations, max(2 * state.forgotten, epoch) - state.iteration)
+        # Stop at the iterate that a random output keeps, or at the end of a window.
         if self.output == "random":
             if state.iteration == state.kept_next:
-                self.keep_iterate(state)
+                keep_iterate(state)
             iterations = min(iterations, state.kept_next - state.iteration)
         if self.output == "tail_average":
             if state.iteration >= self._window_end(state):
-                self._next_window(state)
+                begin_window(state)
             iterations = min(iterations, self._window_end(state) - state.iteration)
         self._iterate(problem, state, iterations)
         return state
 
-    @staticmethod
-    def keep_iterate(state: PegasosState) -> None:
-        """Let w_t, the t-th iterate, be the random one, and draw which one takes its place.
-
-        Of w_1, ..., w_T each is then the random one with probability 1 / T: the next one comes after w_k with
-        probability t / k.
-        """
-        state.chosen[:] = _iterate_of(state)
-        t = state.iteration + 1
-        share = (draw(state.choice, FINEST) + 1) / FINEST
-        state.kept_next = max(t, int(t / share))
-
     def _iterate(self, problem: Problem, state: PegasosState, iterations: int) -> None:
-        terms, lift = problem.terms, problem.intercept.lift
+        """Do so many iterations."""
+        terms = problem.terms
+        lift = problem.intercept.lift
         if lift:
             terms = terms._replace(X=terms.X._replace(bias=0.0))
-        slopes, chosen = np.empty(self.batch_size), np.empty(self.batch_size, dtype=np.int64)
-        delay = self._delay(problem)
-        horizon = max(self.horizon, delay) if self.horizon else np.inf
+        # Losses with unbounded slopes have a delay of their own.
+        delay = max(float(self.delay), first_steps(problem))
+        horizon = np.inf
+        if self.horizon:
+            horizon = max(self.horizon, delay)
         state.position = take_steps(
             terms,
-            Draws(state.order, SAMPLINGS[self.sampling], state.random, slopes, chosen, state.position),
-            Pace(delay, self.radius(problem), lift, horizon, steepest(problem)),
-            Iterate(state.w, state.u, state.numbers),
+            RowDraws(
+                state.order,
+                SAMPLINGS[self.sampling],
+                state.random,
+                np.empty(self.batch_size),
+                np.empty(self.batch_size, dtype=np.int64),
+                state.position,
+            ),
+            Pace(delay, self.radius(problem), lift, horizon, steepest_loss(problem)),
+            Pulls(state.w, state.u, state.numbers),
             SubGradients(state.slope_sums, state.visits),
             state.iteration,
             iterations,
@@ -369,84 +450,102 @@ class Pegasos(SolverBase):
         state.epochs = state.rows_touched / problem.members.size
 
     def _window_end(self, state: PegasosState) -> int:
-        """The iteration at which the current window of the tail average ends."""
+        """Return the iteration at which the current window of the tail average ends."""
         end = int(WINDOW_GROWTH * state.window_start) + 1
-        return min(end, state.window_start + int(self.horizon) // 2) if self.horizon else end
-
-    def _delay(self, problem: Problem) -> float:
-        return max(float(self.delay), first_steps(problem))
+        if self.horizon:
+            end = min(end, state.window_start + int(self.horizon) // 2)
+        return end
 
     def radius(self, problem: Problem) -> float:
-        """Radius of a ball that holds the optimum, infinite without projection.
-
-        By strong duality ``||w*||^2 = -C sum_i s_i phi_i*(-a_i/s_i) - C sum_i s_i phi_i(z_i) <= C sum_i s_i phi_i(0)``;
-        for the hinge that is ``1 / lambda`` (theorem 1 of the paper).
-        """
+        """Return the radius of a ball that holds the optimum; infinite without projection."""
         if not self.projection:
             return np.inf
         if not problem.penalty.identity():
-            raise ValueError(f"projection=True needs penalty='l2' (half a square); got {problem.penalty}")
+            raise ValueError(
+                f"projection=True needs penalty='l2' (half a square); got {problem.penalty}"
+            )
+        # By strong duality ||w*||^2 = -C sum s_i phi_i*(-a_i/s_i) - C sum s_i phi_i(z_i), which is
+        # at most C sum s_i phi_i(0); for the hinge that is 1 / lambda (theorem 1 of the paper).
         zeros = np.zeros(problem.members.size)
-        paid = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))[0]
-        return math.sqrt(problem.C * paid)
+        sums = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))
+        return math.sqrt(problem.C * sums[0])
 
     def solution(self, problem: Problem, state: PegasosState) -> Point:
-        """The weights that `output` asks for, and the mean sub-gradients as a dual point."""
+        """Return the weights that `output` asks for, and the mean sub-gradients as a dual point."""
         pull = self._pull(state)
         weights = problem.regularizer.weights(pull[:-1])
         if problem.intercept.lift:
             weights[-1] = pull[-1] / problem.scale
-        return Point(weights, self.mean_dual(state))
+        return Point(weights, mean_dual(state))
 
     def _pull(self, state: PegasosState) -> np.ndarray:
-        """The pull that `output` asks for and, in the last place, the free intercept; shape (d + 2,)."""
+        """Return the pull that `output` asks for, and the free intercept last; shape (d + 2,)."""
         if self.output == "random":
             return state.chosen.copy()
         if self.output == "last" or state.iteration == state.earlier_start:
-            return _iterate_of(state)
-        total = state.earlier + _sum_of(state)
+            return last_pull(state)
+        total = state.earlier + sum_of_pulls(state)
+        # "average" is of w_1, ..., w_T; the sum is of w_2, ..., w_(T+1).
         if state.first.size:
-            total += state.first - _iterate_of(state)
+            total += state.first - last_pull(state)
         return total / (state.iteration - state.earlier_start)
 
-    @staticmethod
-    def mean_dual(state: PegasosState) -> np.ndarray:
-        """Minus the mean sub-gradient of each row, recent ones weigh more; zero for rows not visited yet."""
-        return -np.divide(state.slope_sums, state.visits, out=np.zeros(state.visits.size), where=state.visits > 0)
 
-    @staticmethod
-    def _next_window(state: PegasosState) -> None:
-        """The current window of the tail average becomes the earlier one; a new one begins."""
-        state.earlier = _sum_of(state)
-        state.u[:] = 0.0
-        state.numbers["gathered"] = state.numbers["intercept_sum"] = 0.0
-        state.earlier_start, state.window_start = state.window_start, state.iteration
+def keep_iterate(state: PegasosState) -> None:
+    """Let w_t, the t-th iterate, be the random one, and draw which one takes its place.
+
+    Of w_1, ..., w_T each is then the random one with probability 1 / T: the next one comes after
+    w_k with probability t / k.
+    """
+    state.chosen[:] = last_pull(state)
+    t = state.iteration + 1
+    share = (draw(state.choice, FINEST) + 1) / FINEST
+    state.kept_next = max(t, int(t / share))
+
+
+def begin_window(state: PegasosState) -> None:
+    """Let the current window of the tail average become the earlier one; a new one begins."""
+    state.earlier = sum_of_pulls(state)
+    state.u[:] = 0.0
+    state.numbers["gathered"] = 0.0
+    state.numbers["intercept_sum"] = 0.0
+    state.earlier_start = state.window_start
+    state.window_start = state.iteration
+
+
+def mean_dual(state: PegasosState) -> np.ndarray:
+    """Return minus the mean sub-gradient of each row; zero for rows not visited yet."""
+    zeros = np.zeros(state.visits.size)
+    return -np.divide(state.slope_sums, state.visits, out=zeros, where=state.visits > 0)
 
 
 def first_steps(problem: Problem) -> float:
-    """Iterations by which the step sizes are put off: ``eta_t = 1 / (lambda (t + t0))``.
+    """Return t0, by which the step sizes are put off: ``eta_t = 1 / (lambda (t + t0))``.
 
-    Losses with bounded sub-gradients have ``t0 = 0``, as published. With other losses, such as the squared ones, the
-    steps would overshoot without bound as long as ``eta_t s phi'' ||x||^2 > 1``; t0 rules this out.
+    Losses with bounded sub-gradients have ``t0 = 0``, as published. With other losses, such as the
+    squared ones, the steps would overshoot without bound as long as ``eta_t s phi'' ||x||^2 > 1``;
+    t0 rules this out.
     """
-    curvature = CAUTION * steepest(problem)
-    return float(curvature * problem.norms[problem.members].max() * problem.members.size * problem.C)
+    curvature = CAUTION * steepest_loss(problem)
+    longest = problem.norms[problem.members].max()
+    return float(curvature * longest * problem.members.size * problem.C)
 
 
-def steepest(problem: Problem) -> float:
-    """The largest second derivative of a row's loss, its weight included; zero where slopes are bounded."""
+def steepest_loss(problem: Problem) -> float:
+    """Return the largest second derivative of a row's weighted loss; zero if slopes are bounded."""
     if has_bounded_slopes(problem.loss):
         return 0.0
     heaviest = problem.row_weights[problem.members].max()
     return float(problem.loss.largest_curvature() * heaviest)
 
 
-def _iterate_of(state: PegasosState) -> np.ndarray:
-    """The present pull in float64, followed by the free intercept."""
-    return np.append(state.numbers["scale"] * state.w.astype(np.float64), state.numbers["intercept"])
+def last_pull(state: PegasosState) -> np.ndarray:
+    """Return the present pull in float64, followed by the free intercept."""
+    pull = state.numbers["scale"] * state.w.astype(np.float64)
+    return np.append(pull, state.numbers["intercept"])
 
 
-def _sum_of(state: PegasosState) -> np.ndarray:
-    """The sum of the pulls since the window began, followed by the sum of the free intercepts."""
+def sum_of_pulls(state: PegasosState) -> np.ndarray:
+    """Return the sum of the pulls since the window began, followed by that of the intercepts."""
     lazy = state.numbers["gathered"] * state.w.astype(np.float64) - state.u
     return np.append(lazy, state.numbers["intercept_sum"])

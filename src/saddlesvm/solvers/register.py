@@ -20,13 +20,14 @@ METHODS = ("init", "step", "solution")
 
 
 def register_solver(kind: Kind) -> Kind:
-    """A class decorator that registers a solver, so that ``solver="name"`` names it in Python, on the command line and
-    in model files.
+    """Register a solver (a class decorator), so that ``solver="name"`` finds it.
 
-    The class is a frozen dataclass derived from :class:`saddlesvm.solvers.base.SolverBase`. Its class variable ``name``
-    names the solver, its fields are the options, its methods ``init``, ``step`` and ``solution`` are the algorithm. The
-    fit's loop does the rest: certificates, limits, checkpoints, traces, Ctrl-C. A class of the same name and module
-    replaces the former class.
+    The name counts in Python, on the command line and in model files.
+
+    The class is a frozen dataclass derived from :class:`saddlesvm.solvers.base.SolverBase`. Its
+    class variable ``name`` names the solver, its fields are the options, its methods ``init``,
+    ``step`` and ``solution`` are the algorithm. The fit's loop does the rest: certificates, limits,
+    checkpoints, traces, Ctrl-C. A class of the same name and module replaces the former one.
 
     Raises
     ------
@@ -52,22 +53,28 @@ def register_solver(kind: Kind) -> Kind:
     """
     called = getattr(kind, "__qualname__", repr(kind))
     if not (isinstance(kind, type) and issubclass(kind, SolverBase) and is_dataclass(kind)):
-        raise TypeError(f"the solver {called} must be a frozen dataclass derived from solvers.base.SolverBase")
+        raise TypeError(
+            f"the solver {called} must be a frozen dataclass derived from solvers.base.SolverBase"
+        )
     missing = [method for method in METHODS if getattr(kind, method) is getattr(SolverBase, method)]
     if missing:
         raise TypeError(f"the solver {called} lacks {', '.join(missing)}")
     name = kind.name
     if not name.replace("-", "").replace("_", "").isalnum():
-        raise ValueError(f"the solver {called} needs a name of letters, digits, - and _; got {name!r}")
+        raise ValueError(
+            f"the solver {called} needs a name of letters, digits, - and _; got {name!r}"
+        )
     former = SOLVERS.get(name)
     if former is not None and origin_of(former) != origin_of(kind):
-        raise ValueError(f"a solver named {name!r} exists already, {origin_of(former)}: choose another name")
+        raise ValueError(
+            f"a solver named {name!r} exists already, {origin_of(former)}: choose another name"
+        )
     SOLVERS[name] = kind
     return kind
 
 
 def make_solver(solver: str | SolverBase) -> Any:
-    """A solver object from its name (``"pegasos"``), from name and options (``"pegasos:batch_size=64"``), or itself.
+    """Return a solver object from a name, such as ``"pegasos:batch_size=64"``, or itself.
 
     Raises
     ------
@@ -81,12 +88,12 @@ def make_solver(solver: str | SolverBase) -> Any:
 
 @cache
 def usual(kind: type[Any]) -> Any:
-    """The solver of a class with the default of every option; solvers cannot be changed, so that all share it."""
+    """Return the solver of a class with all defaults; it cannot be changed, so one is enough."""
     return kind()
 
 
 def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
-    """A solver object from ``"name"`` or ``"name:option=value,option=value"``; `among` holds the allowed solvers.
+    """Return one of the solvers `among` from ``"name"`` or ``"name:option=value,option=value"``.
 
     Raises
     ------
@@ -94,12 +101,19 @@ def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
         `solver` is no text, or the name or an option is unknown.
     """
     if not isinstance(solver, str):
-        raise ValueError(f"solver must be one of {', '.join(among)}, or a solver object that fits; got {solver!r}")
+        raise ValueError(
+            f"solver must be one of {', '.join(among)}, or a solver object that fits; "
+            f"got {solver!r}"
+        )
     name, _, listed = solver.partition(":")
     if name in CLUSTER_SOLVERS and name not in among:
-        raise ValueError(f"solver={name!r} is for rows on a cluster: give a Dask array or DataFrame as X")
+        raise ValueError(
+            f"solver={name!r} is for rows on a cluster: give a Dask array or DataFrame as X"
+        )
     if name not in among:
-        raise ValueError(f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object")
+        raise ValueError(
+            f"unknown solver {name!r}: use one of {', '.join(among)}, or a solver object"
+        )
     if not listed:
         kind: Any = among[name]
         return usual(kind)

@@ -2,13 +2,15 @@
 
 One step picks a row i and moves its dual variable to the best place, the others fixed:
 
-    d = argmax  -s phi_i*(-(a_i + d) / s) - d x_i.w - (C ||x_i||^2 / 2) d^2,     a_i += d,     w += C d x_i
+    d = argmax  -s phi_i*(-(a_i + d) / s) - d x_i.w - (C ||x_i||^2 / 2) d^2,     a_i += d,     w +=
+    C d x_i
 
-so that ``w = w(a)`` throughout. This is the loop of :mod:`saddlesvm.solvers.dcd`, in the orders of the
-paper and without shrinking. What the paper adds is here: the start by Modified-SGD, and the outputs.
+so that ``w = w(a)`` throughout. This is the loop of :mod:`saddlesvm.solvers.dcd`, in the orders of
+the paper and without shrinking. What the paper adds is here: the start by Modified-SGD, and the
+outputs.
 
-Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for regularized loss
-minimization", procedures SDCA, SDCA-Perm (section 3) and Modified-SGD (section 4).
+Source: Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for regularized
+loss minimization", procedures SDCA, SDCA-Perm (section 3) and Modified-SGD (section 4).
 """
 
 from __future__ import annotations
@@ -52,8 +54,9 @@ def modified_sgd(terms: Terms, order: np.ndarray, alpha: np.ndarray, w: np.ndarr
     for t in range(n):
         prefetch_next(terms.X, order, t, n, alpha, terms.y, terms.norms)
         i = order[t]
-        # During the loop w is sum_i a_i x_i. With t rows before this one, and C n = 1 / lambda, the
-        # paper's weights are w_t = (n C / t) w, and the step is that of n C / (t + 1) in the place of C.
+        # During the loop w is sum_i a_i x_i. With t rows before this one, and C n = 1 / lambda,
+        # the paper's weights are w_t = (n C / t) w, and the step is that of n C / (t + 1) in the
+        # place of C.
         z = dot(terms.X, i, w) * (n * terms.C / max(t, 1))
         q = n * terms.C / (t + 1) * terms.norms[i]
         alpha[i] = dual_step(terms.loss, 0.0, z, terms.y[i], q, weight_of(terms.weights, i))
@@ -72,7 +75,8 @@ class SDCAState(DCDState):
     candidate : ndarray of shape (n_all,) or (0,)
         A random iterate of the window, once step `drawn` is reached.
     output : ndarray of shape (n_all,) or (0,)
-        The average, or the random iterate, of the last window that ended, once `has_output` is true.
+        The average, or the random iterate, of the last window that ended, once `has_output` is
+        true.
     choice : ndarray of shape (1,), uint64
         The generator of random outputs: the draws of rows do not depend on the output.
     clock, window_start, window_end, drawn : int
@@ -100,11 +104,12 @@ class SDCA(DualAscent):
     sampling : {"permutation", "replacement", "cyclic"}, default="permutation"
         A new random order each epoch, independent draws, or the order of the data.
     start : {"zero", "sgd"}, default="zero"
-        Begin at alpha = 0 or with one epoch of Modified-SGD. A given starting point replaces either.
+        Begin at alpha = 0 or with one epoch of Modified-SGD. A given starting point replaces
+        either.
     output : {"last", "average", "random"}, default="last"
-        The last iterate; or, of a run of T steps, the average of the iterates before steps T/2 + 1, ..., T,
-        or a random one of these, as in the paper. T is `iterations`; without it, the last 2, 4, 8, ...
-        epochs that are done.
+        The last iterate; or, of a run of T steps, the average of the iterates before steps T/2 + 1,
+        ..., T, or a random one of these, as in the paper. T is `iterations`; without it, the last
+        2, 4, 8, ... epochs that are done.
     iterations : int, optional
         End after this many steps, a row each (those of Modified-SGD are not counted).
 
@@ -144,7 +149,7 @@ class SDCA(DualAscent):
         return self.iterations is not None and state.clock >= self.iterations
 
     def rules(self, problem: Problem) -> Rules:
-        """Return the options as the loop takes them: no row is set aside, and none stays by another."""
+        """Return the options as the loop takes them: no row is set aside."""
         return Rules(
             order=SAMPLINGS[self.sampling],
             run=1,
@@ -174,7 +179,9 @@ class SDCA(DualAscent):
         alpha = state.alpha
         if self.start == "sgd" and (start is None or start.alpha is None):
             if not problem.penalty.identity():
-                raise ValueError(f"start='sgd' needs penalty='l2' (half a square); got {problem.penalty}")
+                raise ValueError(
+                    f"start='sgd' needs penalty='l2' (half a square); got {problem.penalty}"
+                )
             if self.sampling != "cyclic":
                 shuffle(state.random, state.order, n)
             modified_sgd(problem.terms, state.order, alpha, state.w)
@@ -189,8 +196,8 @@ class SDCA(DualAscent):
             state.choice = make_random(seed ^ CHOICES)
         if self.output != "last":
             state.output = np.zeros(alpha.size)
-        # The iterates of the first window belong to no output: it is the first half of the run, or the
-        # first epoch.
+        # The iterates of the first window belong to no output: it is the first half of the run, or
+        # the first epoch.
         state.window_end = n if self.iterations is None else max(1, self.iterations // 2)
         return state
 
@@ -239,13 +246,13 @@ class SDCA(DualAscent):
             state.drawn = state.window_start + draw(state.choice, length)
 
     def solution(self, problem: Problem, state: SDCAState) -> Point:
-        """Return the dual point that `output` asks for; with the running w if it is the last iterate."""
+        """Return the dual point that `output` asks for, the last one with its weights."""
         if state.has_output:
             return Point(alpha=state.output)
         return super().solution(problem, state)
 
     def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> Any:
-        """Leave the iterates alone; a free intercept, which the paper lacks, takes its best value."""
+        """Leave the iterates alone; but a free intercept, which is not in the paper, moves."""
         if problem.intercept.constrained and self.output == "last":
             return super().certified(problem, state, evaluation)
         return state

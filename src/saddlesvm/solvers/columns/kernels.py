@@ -8,12 +8,12 @@ model of the objective is
     m(w) = g . (w - u) + (w - u)' H (w - u) / 2 + sum_j l1_j |w_j|,
     H = X_W' B X_W + a diagonal,    B the second derivatives of the rows' terms, times C.
 
-The descent has H as a matrix, and keeps the slopes of all coordinates; or it has columns only, and keeps the change of
-the margins.
+The descent has H as a matrix, and keeps the slopes of all coordinates; or it has columns only, and
+keeps the change of the margins.
 
-Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression", for the model and its
-descent; Friedman, Hastie and Tibshirani (2010), "Regularization paths for generalized linear models via coordinate
-descent", for the descent on a matrix.
+Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression", for
+the model and its descent; Friedman, Hastie and Tibshirani (2010), "Regularization paths for
+generalized linear models via coordinate descent", for the descent on a matrix.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from saddlesvm.runtime.compiled import inlined, kernel, operation
 if TYPE_CHECKING:
     from numba.core import types
 
-PASSES = 20  # from one pass over all coordinates to the next; and between two Newton steps on the support
+# From one pass over all coordinates to the next; and between two Newton steps on the support.
+PASSES = 20
 
 
 class Coordinates(NamedTuple):
@@ -58,7 +59,7 @@ class Coordinates(NamedTuple):
 
 @inlined
 def violation(w: float, slope: float, l1: float) -> float:
-    """The distance of a coordinate from its optimum: the distance from zero of the slopes that it has."""
+    """Return how far a coordinate is from its optimum: the least size of its slopes."""
     if w > 0.0:
         return abs(slope + l1)
     if w < 0.0:
@@ -73,7 +74,9 @@ def violations(coordinates: Coordinates, out: np.ndarray) -> None:
         out[j] = violation(coordinates.w[j], coordinates.slopes[j], coordinates.l1[j])
 
 
-def _pick_bent_dot(X: types.Type, j: types.Type, bend: types.Type, moved: types.Type) -> Callable[..., Any]:
+def _pick_bent_dot(
+    X: types.Type, j: types.Type, bend: types.Type, moved: types.Type
+) -> Callable[..., Any]:
     def of_dense(X: Any, j: Any, bend: Any, moved: Any) -> Any:
         column = X.values[U(j)]
         total = 0.0
@@ -182,14 +185,16 @@ def descend(
     tolerance: float,
     passes: int,
 ) -> float:
-    """Minimise the model, with the matrix H, whose slopes follow, or with columns, whose change of the margins follows.
+    """Minimise the model by coordinate descent, on the matrix H or on columns.
 
-    The others are None, and compiled code knows which. The descent ends with a pass over all coordinates in which no
-    violation is above `tolerance`, or after so many passes, most of which visit only the weights that are not zero.
-    Returns the largest violation seen in the last pass.
+    The slopes follow each step on H, the change of the margins on columns. The other arguments
+    are None, and compiled code knows which. The descent ends with a pass over all
+    coordinates in which no violation is above `tolerance`, or after so many passes, most of which
+    visit only the weights that are not zero. Returns the largest violation seen in the last pass.
     """
     w, slopes, l1, bends = coordinates
-    worst, skips_zeros = np.inf, False
+    worst = np.inf
+    skips_zeros = False
     for done in range(1, passes + 1):
         worst = 0.0
         for k in range(w.size):

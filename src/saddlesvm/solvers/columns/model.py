@@ -15,23 +15,34 @@ from scipy.linalg import cho_solve
 
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.columns.kernels import PASSES, Coordinates, Moving, bent_squares, descend, violations
+from saddlesvm.solvers.columns.kernels import (
+    PASSES,
+    Coordinates,
+    Moving,
+    bent_squares,
+    descend,
+    violations,
+)
 from saddlesvm.solvers.columns.store import ColumnStore, Gram
 from saddlesvm.solvers.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
 from saddlesvm.solvers.linear_algebra import cholesky
 
-# Passes over a matrix between two Newton steps on the support: measured on rcv1-binary, l1, logistic and squared hinge
-# at C = 100, where 20 to 40 take as long and 10 or 80 take longer.
+# Passes over a matrix between two Newton steps on the support: measured on rcv1-binary, l1,
+# logistic and squared hinge at C = 100, where 20 to 40 take as long and 10 or 80 take longer.
 MATRIX_PASSES = 40
 ROUGH_PASSES = 10  # passes where a rough minimiser will do
 ROUNDS = 12  # such rounds, at most
-TINY = 1e-12  # share of the diagonal that is added to it, at least: columns may depend on each other
+TINY = (
+    1e-12  # share of the diagonal that is added to it, at least: columns may depend on each other
+)
 GROWTH = 10.0  # factor of that share after a short step
 MOST_COORDINATES = 4000  # of a matrix
-WORTH = 1500.0  # products of a matrix of sparse columns for each stored value: it then costs as much as 500 passes
+# Products of a matrix of sparse columns for each stored value: it then costs as much as 500
+# passes.
+WORTH = 1500.0
 
 
-class Model(NamedTuple):
+class QuadraticModel(NamedTuple):
     """The model at the present weights; arrays of shape (m,), an intercept last.
 
     Attributes
@@ -55,7 +66,7 @@ class Model(NamedTuple):
 
 
 class Damping(NamedTuple):
-    """How what is added to the diagonal of models, relative to it, follows from the length of steps.
+    """How the share that is added to the diagonal of models follows from the length of steps.
 
     Attributes
     ----------
@@ -73,11 +84,15 @@ class Damping(NamedTuple):
 
     def after(self, share: float, length: float) -> float:
         """The share after a step of this length."""
-        return max(share / self.fall, TINY) if length > self.short else max(share * GROWTH, self.least)
+        return (
+            max(share / self.fall, TINY) if length > self.short else max(share * GROWTH, self.least)
+        )
 
 
 OF_CURVES = Damping(0.5, GROWTH, TINY)  # of losses with a continuous second derivative
-OF_CORNERS = Damping(0.9, 3.0, 1e-4)  # where it jumps models are false far off: what is added must soon be felt
+OF_CORNERS = Damping(
+    0.9, 3.0, 1e-4
+)  # where it jumps models are false far off: what is added must soon be felt
 
 
 class WorkingSet:
@@ -91,7 +106,9 @@ class WorkingSet:
     """
 
     def __init__(self, store: ColumnStore, features: np.ndarray, intercept: bool) -> None:
-        self.store, self.features, self.intercept = store, features, intercept
+        self.store = store
+        self.features = features
+        self.intercept = intercept
         self.places = store.cover(features)
 
     @cached_property
@@ -102,8 +119,10 @@ class WorkingSet:
         gram = Gram(self.store, self.places, self.intercept)
         return gram if gram.by_row is None or gram.pairs <= WORTH * gram.by_row.data.size else None
 
-    def minimised(self, model: Model, tolerance: float, rough: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The model's best weights, to this violation, and the change of the margins that they make.
+    def minimised(
+        self, model: QuadraticModel, tolerance: float, rough: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the model's best weights, to this violation, and the change of the margins.
 
         `rough` asks for a few passes over the columns only.
         """
@@ -123,7 +142,9 @@ class WorkingSet:
         found = self.store.products(self.places, values)
         return np.append(found, self.store.scale * values.sum()) if self.intercept else found
 
-    def _by_columns(self, model: Model, tolerance: float, rough: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _by_columns(
+        self, model: QuadraticModel, tolerance: float, rough: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         bends = np.empty(model.w.size)
         bent_squares(self.store.columns, self.places, model.bend, bends)
         if self.intercept:
@@ -137,31 +158,43 @@ class WorkingSet:
             if rough or worst <= tolerance or time_is_up():
                 break
             support = support_of(coordinates)
-            slopes = model.slopes + model.own * (coordinates.w - model.w) + self.slopes(model.bend * moved)
+            slopes = (
+                model.slopes
+                + model.own * (coordinates.w - model.w)
+                + self.slopes(model.bend * moved)
+            )
             step = np.zeros(model.w.size)
             step[support] = self._conjugate(model, coordinates, slopes, support)
             ahead = self.moved(step)
-            curved = float(np.einsum("i,i,i", model.bend, ahead, ahead) + np.einsum("j,j,j", model.own, step, step))
+            curved = float(
+                np.einsum("i,i,i", model.bend, ahead, ahead)
+                + np.einsum("j,j,j", model.own, step, step)
+            )
             before = coordinates.w.copy()
             if not move_along(coordinates._replace(slopes=slopes), step, curved):
                 continue
             moved += self.moved(coordinates.w - before)
         return coordinates.w, moved
 
-    def _conjugate(self, model: Model, at: Coordinates, slopes: np.ndarray, support: np.ndarray) -> np.ndarray:
+    def _conjugate(
+        self, model: QuadraticModel, at: Coordinates, slopes: np.ndarray, support: np.ndarray
+    ) -> np.ndarray:
         """The Newton step on the support, by conjugate gradients on the columns."""
         wanted = -(slopes[support] + at.l1[support] * np.sign(at.w[support]))
-        diagonal, whole = at.bends[support], np.zeros(at.w.size)
+        diagonal = at.bends[support]
+        whole = np.zeros(at.w.size)
 
         def product(p: np.ndarray) -> np.ndarray:
             whole[support] = p
             return self.slopes(model.bend * self.moved(whole))[support] + model.own[support] * p
 
         start = np.zeros(support.size)
-        return conjugate_gradients(product, lambda r: r / diagonal, wanted, start, MODEL_FORCING, MOST_PRODUCTS)[0]
+        return conjugate_gradients(
+            product, lambda r: r / diagonal, wanted, start, MODEL_FORCING, MOST_PRODUCTS
+        )[0]
 
-    def _by_matrix(self, model: Model, tolerance: float) -> np.ndarray:
-        """Return the model's best weights, by descent on its matrix and Newton steps on the support."""
+    def _by_matrix(self, model: QuadraticModel, tolerance: float) -> np.ndarray:
+        """Return the best weights, by descent on the matrix and Newton steps on the support."""
         assert self.gram is not None
         with blas_for(0.0):
             H = self.gram.matrix(model.bend)
@@ -176,7 +209,8 @@ class WorkingSet:
                 support = support_of(found)
                 step = np.zeros(model.w.size)
                 step[support] = newton_step(H[np.ix_(support, support)], found, support)
-                # The whole step, with weights that would change sign left at zero, if that is better.
+                # The whole step, with weights that would change sign left at zero, if that is
+                # better.
                 whole = found.w + step
                 whole[(whole * found.w < 0.0) & (model.l1 > 0.0)] = 0.0
                 slopes = model.slopes + H @ (whole - model.w)
@@ -208,7 +242,7 @@ def newton_step(H: np.ndarray, at: Coordinates, support: np.ndarray) -> np.ndarr
 
 
 def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:
-    """Move to the exact minimiser of the model along a step from `at`; whether that is another point.
+    """Move to the minimiser of the model along a step; return True if it is another point.
 
     Along the step the model is a parabola between the places at which a weight becomes zero. A
     weight that is zero there stays exactly zero.
@@ -218,7 +252,9 @@ def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:
         places = np.where((w * step < 0.0) & (l1 > 0.0), -w / step, np.inf)
     order = np.argsort(places)
     order = order[np.isfinite(places[order])]
-    slope = float(slopes @ step + np.where(w != 0.0, l1 * np.sign(w) * step, l1 * np.abs(step)).sum())
+    slope = float(
+        slopes @ step + np.where(w != 0.0, l1 * np.sign(w) * step, l1 * np.abs(step)).sum()
+    )
     if not slope < 0.0:
         return False
     breaks = places[order]
@@ -236,7 +272,7 @@ def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:
     return True
 
 
-def worst_of(model: Model) -> float:
+def worst_of(model: QuadraticModel) -> float:
     """The largest violation of a coordinate."""
     out = np.empty(model.w.size)
     violations(Coordinates(model.w, model.slopes, model.l1, model.own), out)

@@ -1,25 +1,29 @@
-"""Coordinate descent over features, for penalties that set weights to zero: working sets, Newton models, screening.
+"""Coordinate descent over features, for penalties that set weights to zero.
 
-A step begins with the pull ``v = C sum_i a_i x_i`` of the multipliers at the present weights: one pass over all rows.
-It says how far each feature is from optimal. The features with a weight, and the worst of the others, are the working
-set. On it the solver minimises the objective by proximal Newton steps: a quadratic model of the losses, minimised by
-coordinate descent (:mod:`saddlesvm.solvers.columns.model`), and a search along the line to its minimiser. Working sets
+A step begins with the pull ``v = C sum_i a_i x_i`` of the multipliers at the present weights: one
+pass over all rows. It says how far each feature is from optimal. The features with a weight, and
+the worst of the others, are the working set. On it the solver minimises the objective by proximal
+Newton steps: a quadratic model of the losses, minimised by coordinate descent
+(:mod:`saddlesvm.solvers.columns.model`), and a search along the line to its minimiser. Working sets
 grow with the support, so that most of the work is on features that matter.
 
-The multipliers are brought into the domain of ``R*`` by a factor (with the l1 norm: ``min(1, l1 / max |v_j|)``), which
-gives a dual point and a gap at every step. The gap also proves that weights are zero. The dual objective is strongly
-concave where the curvature of the loss is at most L, so that the best pull is near:
+The multipliers are brought into the domain of ``R*`` by a factor (with the l1 norm: ``min(1, l1 /
+max |v_j|)``), which gives a dual point and a gap at every step. The gap also proves that weights
+are zero. The dual objective is strongly concave where the curvature of the loss is at most L, so
+that the best pull is near:
 
     |v_j - v*_j| <= sqrt(2 gap C L sum_i s_i x_ij^2),
 
-and a feature whose pull, plus this, is below l1 has a weight of zero in every solution: it is left out for good.
+and a feature whose pull, plus this, is below l1 has a weight of zero in every solution: it is left
+out for good.
 
 Losses with kinks have a proximal term, whose centre moves as that of :mod:`saddlesvm.solvers.newton`.
 
-Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression"; Massias, Gramfort and
-Salmon (2018), "Celer: a fast solver for the Lasso with dual extrapolation", for working sets; Ndiaye, Fercoq, Gramfort
-and Salmon (2017), "Gap safe screening rules for sparsity enforcing penalties"; Li, Sun and Toh (2018), "A highly
-efficient semismooth Newton augmented Lagrangian method for solving Lasso problems", for the proximal term.
+Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression";
+Massias, Gramfort and Salmon (2018), "Celer: a fast solver for the Lasso with dual extrapolation",
+for working sets; Ndiaye, Fercoq, Gramfort and Salmon (2017), "Gap safe screening rules for sparsity
+enforcing penalties"; Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented
+Lagrangian method for solving Lasso problems", for the proximal term.
 """
 
 from __future__ import annotations
@@ -40,7 +44,7 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.bracket import LINE_TOLERANCE
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
-from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, Model, WorkingSet, worst_of
+from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, QuadraticModel, WorkingSet, worst_of
 from saddlesvm.solvers.columns.standing import Standing
 from saddlesvm.solvers.columns.store import ColumnStore
 from saddlesvm.solvers.curvature import coordinate_curvature
@@ -58,12 +62,16 @@ LEAST = 100  # features of a working set, at least
 GROWTH = 2.0  # features of a working set, per feature with a weight
 ALL = 400  # features up to which all that are left make up the working set
 INNER = 10  # Newton steps on a working set, at most
-APPROACH = 3.0  # factor by which C, where features are many, and 1 / q, where the loss has kinks, grow step by step
+# Factor by which C, where features are many, and 1 / q, where the loss has kinks, grow step by
+# step.
+APPROACH = 3.0
 FALL = 0.3  # violation that a working set is solved to, relative to the largest of all features
-# Relative fall of the objective below which rough models no longer pay: measured on rcv1-binary, l1, C = 100, where
-# later models, of a matrix, cost as much as 50 of them and more.
+# Relative fall of the objective below which rough models no longer pay: measured on rcv1-binary,
+# l1, C = 100, where later models, of a matrix, cost as much as 50 of them and more.
 LITTLE = 2e-5
-INEXACT = 0.03  # violation that a model is minimised to, relative to the one it begins with; models are what costs
+# Violation that a model is minimised to, relative to the one it begins with; models are what
+# costs.
+INEXACT = 0.03
 ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
 SAFE = 1e-9  # relative slack of the screening rule, for rounding
 MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves
@@ -71,7 +79,7 @@ MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves
 
 @dataclass
 class ColumnsWork:
-    """The columns, the working set, and the largest curvature of each coordinate; all follow from the state."""
+    """The columns, the working set, and the curvatures: all follow from the state."""
 
     store: ColumnStore | None = None
     working: WorkingSet | None = None
@@ -80,7 +88,7 @@ class ColumnsWork:
 
 @dataclass
 class ColumnsState(Standing, State):
-    """The state of the column solver. One epoch is one step: a pass over all rows, and work on a few columns.
+    """The state of the column solver; an epoch is a pass over all rows and work on few columns.
 
     `alpha` and `centre` have a place for each member.
 
@@ -93,7 +101,8 @@ class ColumnsState(Standing, State):
     out : ndarray of shape (d,), uint8
         1 for the features that are proven to have no weight.
     rough : bool
-        Whether the solver still goes about with rough models of all features at once, which pays for sparse rows.
+        Whether the solver still goes about with rough models of all features at once, which pays
+        for sparse rows.
     ahead : float
         What R is multiplied by on the way to the problem: 1 at last.
     damping : float
@@ -146,7 +155,8 @@ class Columns(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> ColumnsState:
         """Begin at the given weights, or at zero."""
-        d, n = problem.n_features, problem.members.size
+        d = problem.n_features
+        n = problem.members.size
         given = start is not None and start.w is not None
         w = np.array(start.w, dtype=np.float64) if given else np.zeros(d + 1)  # type: ignore[union-attr]
         state = ColumnsState(
@@ -158,17 +168,21 @@ class Columns(SolverBase):
             q=0.0 if is_smooth(problem.loss) else coordinate_curvature(problem),
             active=d,
         )
-        state.best.w, state.best.alpha = np.zeros(d + 1), np.zeros(problem.y.size)
+        state.best.w = np.zeros(d + 1)
+        state.best.alpha = np.zeros(problem.y.size)
         state.best.dual = 0.0  # phi*(0) = -min phi = 0 for every loss
         if start is not None and start.alpha is not None and state.q > 0.0:
             state.centre[:] = problem.gathered(start.alpha)
         self._evaluate(problem, state)
         l1 = charges_of(problem)[1].max(initial=0.0)
         state.rough = problem.sparse and d > ALL
-        # With few features all are at work, whatever C is, and nothing is gained on the way. But rows that are most
-        # likely separable stop to bend at once where C is large and the loss has a corner.
+        # With few features all are at work, whatever C is, and nothing is gained on the way. But
+        # rows that are most likely separable stop to bend at once where C is large and the loss
+        # has a corner.
         if l1 > 0.0 and (d > ALL or (n <= d and traits_of(problem.loss).shape is Shape.CORNERED)):
-            state.ahead = max(float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0)
+            state.ahead = max(
+                float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0
+            )
         return state
 
     def step(self, problem: Problem, state: ColumnsState, budget: Budget) -> ColumnsState:
@@ -179,9 +193,12 @@ class Columns(SolverBase):
         away = self._violations(problem, state)
         worst = float(away.max(initial=0.0))
         if not state.steps or not self._covers(state, away):
-            state.features, state.work.working = self._chosen(problem, state, away), None
+            state.features = self._chosen(problem, state, away)
+            state.work.working = None
         if state.work.working is None:
-            state.work.working = WorkingSet(self._store(problem, state), state.features, problem.intercept.present)
+            state.work.working = WorkingSet(
+                self._store(problem, state), state.features, problem.intercept.present
+            )
         target = max(FALL * worst, 0.0)
         covered = self._covers(state, away)
         if covered and state.ahead == 1.0:
@@ -192,9 +209,15 @@ class Columns(SolverBase):
         state.rows_touched += problem.members.size
         before = state.best.primal
         self._evaluate(problem, state)
-        state.rough = state.rough and (state.ahead > 1.0 or state.best.primal < (1.0 - LITTLE) * before)
+        state.rough = state.rough and (
+            state.ahead > 1.0 or state.best.primal < (1.0 - LITTLE) * before
+        )
         state.move_centre(
-            lambda stepped: self._evaluate(problem, state), -np.inf, ((0, APPROACH),), ratio=MOVE_RATIO, most=1
+            lambda stepped: self._evaluate(problem, state),
+            -np.inf,
+            ((0, APPROACH),),
+            ratio=MOVE_RATIO,
+            most=1,
         )
         return state
 
@@ -214,7 +237,7 @@ class Columns(SolverBase):
         return state.ahead * square, state.ahead * l1
 
     def _violations(self, problem: Problem, state: ColumnsState) -> np.ndarray:
-        """The distance of each coordinate from its optimum, shape (d + 1,); zero for features that are out."""
+        """Return how far each coordinate is from its optimum, shape (d + 1,); 0 if left out."""
         square, l1 = self._charges(problem, state)
         away = np.empty(state.w.size)
         violations(Coordinates(state.w, square * state.w - state.pull, l1, l1), away)
@@ -250,10 +273,14 @@ class Columns(SolverBase):
     # ------------------------------------------------------------------ Newton steps on it
 
     def _minimise(self, problem: Problem, state: ColumnsState, target: float) -> None:
-        """Proximal Newton steps until no coordinate of the working set is farther than `target` from optimal."""
+        """Make proximal Newton steps until every violation of the working set is below `target`."""
         working = state.work.working
         assert working is not None
-        places = np.append(working.features, problem.n_features) if working.intercept else working.features
+        places = (
+            np.append(working.features, problem.n_features)
+            if working.intercept
+            else working.features
+        )
         square, l1 = (parts[places] for parts in self._charges(problem, state))
         terms = smoothed_terms(problem, state.centre, state.q)
         damping = OF_CORNERS if traits_of(problem.loss).shape is Shape.CORNERED else OF_CURVES
@@ -264,16 +291,20 @@ class Columns(SolverBase):
             respond(terms, state.z, answers)
             w = state.w[places]
             slopes = square * w - problem.C * working.slopes(answers.alpha)
-            model = Model(w, slopes, l1, square, answers.bend)
+            model = QuadraticModel(w, slopes, l1, square, answers.bend)
             worst = worst_of(model)
             if worst <= target:
                 return
             own = square + state.damping * self._curvatures(problem, state)[places]
-            new, moved = working.minimised(model._replace(own=own), max(INEXACT * worst, 0.3 * target), state.rough)
+            new, moved = working.minimised(
+                model._replace(own=own), max(INEXACT * worst, 0.3 * target), state.rough
+            )
             change = new - w
             linear = float(l1 @ (np.abs(new) - np.abs(w))) + float((square * w) @ change)
             line = Line(state.z, moved, linear, float(square @ (change * change)))
-            tau = min(search(terms, line, answers.alpha, answers.bend, nothing(), LINE_TOLERANCE), 1.0)
+            tau = min(
+                search(terms, line, answers.alpha, answers.bend, nothing(), LINE_TOLERANCE), 1.0
+            )
             if tau == 0.0:
                 return
             state.w[places] = new if tau == 1.0 else w + tau * change
@@ -292,24 +323,32 @@ class Columns(SolverBase):
             hessian_diagonal(problem.X, problem.members, weights, found)
             state.work.curvatures = problem.C * found
         bend = problem.loss.largest_curvature()
-        return state.work.curvatures * (bend if math.isfinite(bend) else 1.0 / state.q if state.q > 0.0 else 1.0)
+        return state.work.curvatures * (
+            bend if math.isfinite(bend) else 1.0 / state.q if state.q > 0.0 else 1.0
+        )
 
     # ------------------------------------------------------------------ objectives, gap, screening
 
     def _evaluate(self, problem: Problem, state: ColumnsState) -> None:
-        """Compute margins, multipliers, their pull, both objectives and the gap, and screen features by it."""
+        """Compute margins, dual variables, their pull, objectives and gap, and screen features."""
         kind = problem.intercept
         self._margins(problem, state)
         if (store := state.work.store) is not None:
             state.held = store.held_features
         if state.q == 0.0 and kind.constrained:
-            shift = kind.best(problem.of_members, np.arange(state.z.size, dtype=problem.members.dtype), state.z, 0.0)
+            shift = kind.best(
+                problem.of_members,
+                np.arange(state.z.size, dtype=problem.members.dtype),
+                state.z,
+                0.0,
+            )
             state.w[-1] += shift / problem.scale
             state.z += shift
         answers = answers_at(smoothed_terms(problem, state.centre, state.q), state.z)
         alpha = problem.spread(answers.alpha)
         state.pull = dual_weights(problem, alpha)
-        dual_point, pull = alpha, state.pull
+        dual_point = alpha
+        pull = state.pull
         if kind.constrained:
             dual_point = problem.balanced(alpha)
             if state.q > 0.0:
@@ -327,7 +366,8 @@ class Columns(SolverBase):
         if self.screening and state.q == 0.0:
             self._screen(problem, state, factor * pull, state.best.primal - dual)
         state.active = int(state.out.size - state.out.sum())
-        state.remark = f"step {state.steps}: {np.count_nonzero(state.w[:-1])} weights, {state.active} features left"
+        n_weights = np.count_nonzero(state.w[:-1])
+        state.remark = f"step {state.steps}: {n_weights} weights, {state.active} features left"
 
     def _margins(self, problem: Problem, state: ColumnsState) -> None:
         """The margins of the present weights, by the columns that have one."""
@@ -362,7 +402,8 @@ class Columns(SolverBase):
 
 
 def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """What the square and the absolute value of each weight are charged, shape (d + 1,) both; the intercept is last."""
+    """Return the factors of the square and of the absolute value of each weight, shape (d + 1,)."""
+    # The intercept is last.
     found = parts_of(problem.penalty)
     assert found is not None, "check_penalty sees to it"
     square, l1 = (np.full(problem.n_features + 1, part) for part in found)

@@ -24,15 +24,22 @@ class ColumnStore:
     """
 
     def __init__(self, problem: Problem) -> None:
-        X, members = problem.X, problem.members
-        self.X, self.scale = X, X.bias
+        X = problem.X
+        members = problem.members
+        self.X = X
+        self.scale = X.bias
         self.rows = None if members.size == problem.y.size else members
-        self.n, self.d = members.size, X.n_features
+        self.n = members.size
+        self.d = X.n_features
         if X.sparse:
-            whole = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(problem.y.size, self.d), copy=False)
+            whole = sparse.csr_matrix(
+                (X.data, X.indices, X.indptr), shape=(problem.y.size, self.d), copy=False
+            )
             by_column = (whole if self.rows is None else whole[self.rows]).tocsc()
             parts = np.asarray(by_column.indices), np.asarray(by_column.indptr)
-            self.columns: Rows = as_rows(sparse.csr_matrix((by_column.data, *parts), shape=(self.d, self.n)))
+            self.columns: Rows = as_rows(
+                sparse.csr_matrix((by_column.data, *parts), shape=(self.d, self.n))
+            )
             self.places = np.arange(self.d)
         else:
             self.held = np.empty((0, self.n), dtype=X.dtype)
@@ -70,7 +77,9 @@ class ColumnStore:
             self.held[self.count : self.count + new.size, place] = widen(part[:, new]).T
         self.places[new] = np.arange(self.count, self.count + new.size)
         self.count += new.size
-        self.columns = as_rows(self.held[: self.count])  # small work goes by the size of what is in use
+        self.columns = as_rows(
+            self.held[: self.count]
+        )  # small work goes by the size of what is in use
 
     def products(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
         """``x_j . values`` of the columns at these places, shape (m,), in float64."""
@@ -99,7 +108,7 @@ def mirror_upper(matrix: np.ndarray) -> None:
 
 
 class Gram:
-    """``X_W' B X_W`` for a working set W and changing B, with the virtual feature as the last coordinate if asked for.
+    """``X_W' B X_W`` for a working set W and changing B; the virtual feature may be last.
 
     Parameters
     ----------
@@ -110,11 +119,15 @@ class Gram:
     """
 
     def __init__(self, store: ColumnStore, places: np.ndarray, intercept: bool) -> None:
-        self.store, self.places, self.intercept = store, places, intercept
+        self.store = store
+        self.places = places
+        self.intercept = intercept
         self.by_row: CSR | None = None
         if store.columns.sparse:
             held = store.columns
-            whole = sparse.csr_matrix((held.data, held.indices, held.indptr), shape=(store.d, store.n), copy=False)
+            whole = sparse.csr_matrix(
+                (held.data, held.indices, held.indptr), shape=(store.d, store.n), copy=False
+            )
             rows = whole[places].tocsc()
             parts = np.asarray(rows.indices), np.asarray(rows.indptr)
             self.by_row = CSR(rows.data, *parts, store.scale if intercept else 0.0, places.size)
@@ -126,7 +139,7 @@ class Gram:
         return 0.5 * float(np.square(np.diff(self.by_row.indptr).astype(np.float64)).sum())
 
     def matrix(self, bend: np.ndarray) -> np.ndarray:
-        """The matrix for these second derivatives of the rows' terms, shape (m, m) or (m + 1, m + 1)."""
+        """Return the matrix for these second derivatives of the rows' terms."""
         m = self.places.size
         active = np.flatnonzero(bend)
         if self.by_row is not None:
@@ -136,11 +149,17 @@ class Gram:
             return upper if self.intercept else np.ascontiguousarray(upper[:m, :m])
         lower = np.zeros((m, m), order="F")
         step = max(1, BLOCK_VALUES // max(m, 1))
-        held, sums = self.store.columns.values, np.zeros(m)  # type: ignore[union-attr]
+        # type: ignore[union-attr]
+        held = self.store.columns.values
+        sums = np.zeros(m)
         few = active.size < bend.size
         for start in range(0, active.size if m else 0, step):  # all features may have been left out
             some = active[start : start + step]
-            part = held[np.ix_(self.places, some)] if few else held[:, start : start + step][self.places]
+            part = (
+                held[np.ix_(self.places, some)]
+                if few
+                else held[:, start : start + step][self.places]
+            )
             share = np.sqrt(bend[some])
             scaled = part * share
             sums += scaled @ share

@@ -1,9 +1,10 @@
 """The rule by which threads, clusters and simulations add up the changes of several partitions.
 
-Partition k improves its own dual variables against the shared w, with the quadratic term of its sub-problem scaled by
-sigma:
+Partition k improves its own dual variables against the shared w, with the quadratic term of its
+sub-problem scaled by sigma:
 
-    max  -C sum_{i in k} s_i phi_i*(-(a_i + d_i) / s_i) - w.v_k - (sigma / 2) ||v_k||^2,    v_k = C sum_{i in k} d_i x_i
+    max  -C sum_{i in k} s_i phi_i*(-(a_i + d_i) / s_i) - w.v_k - (sigma / 2) ||v_k||^2,    v_k = C
+    sum_{i in k} d_i x_i
 
 which is coordinate ascent with ``sigma C`` in the place of C, on a w of its own that moves sigma
 times as far. Then the changes of all partitions are added. With ``rho = ||sum_k v_k||^2 / sum_k
@@ -11,8 +12,8 @@ times as far. Then the changes of all partitions are added. With ``rho = ||sum_k
 While sigma = K is always safe, it is mostly far too careful: the rule measures rho in each round,
 and sigma follows it.
 
-Source: Ma, Smith, Jaggi and others (2015), "Adding vs. averaging in distributed primal-dual optimization", equations
-(9) and (11); rho is their sigma'_min along the step that was taken.
+Source: Ma, Smith, Jaggi and others (2015), "Adding vs. averaging in distributed primal-dual
+optimization", equations (9) and (11); rho is their sigma'_min along the step that was taken.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ import numpy as np
 from saddlesvm.runtime.compiled import inlined, record_of
 from saddlesvm.runtime.randomness import make_random, shuffle
 
-BLOCK = 512  # neighbouring rows that stay in one partition: threads then seldom write to the same cache line
+# Neighbouring rows that stay in one partition: threads then seldom write to the same cache line.
+BLOCK = 512
 FADING = 0.9  # weight of the earlier rho in the new one, where rho falls
-# The numbers that sigma follows: sigma itself, rho (rises at once, falls slowly), the least sigma may be.
+# The numbers that sigma follows: sigma itself, rho (rises at once, falls slowly), the least sigma
+# may be.
 SCALING = record_of("sigma", "rho", "least")
 
 
@@ -43,7 +46,7 @@ def measure_rho(scaling: np.ndarray, square_of_sum: float, sum_of_squares: float
 
 @inlined
 def follow(scaling: np.ndarray, parts: int) -> None:
-    """Let sigma follow rho; call it only when the changes of all partitions have been brought together."""
+    """Let sigma follow rho, when the changes of all partitions have been brought together."""
     numbers = scaling[0]
     numbers.sigma = min(max(numbers.rho, numbers.least), float(parts))
 
@@ -70,7 +73,7 @@ def safe_share(linear_gain: float, square_of_sum: float) -> float:
 
 
 def deal_parts(members: np.ndarray, parts: int, seed: int) -> list[np.ndarray]:
-    """Rows for each of `parts` partitions, ascending: blocks of neighbours, dealt at random and evenly."""
+    """Return the rows of each partition, ascending: blocks of neighbours, dealt at random."""
     size = max(1, min(BLOCK, members.size // (16 * parts)))
     count = -(-members.size // size)
     blocks = np.arange(count)

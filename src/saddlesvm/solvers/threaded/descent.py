@@ -1,19 +1,21 @@
-"""Dual coordinate descent with several threads in a fit: parts of the rows, brought together often.
+"""Dual coordinate descent with the threads of one fit, which meet many times in a pass.
 
-There are as many parts as threads. The rows are dealt out once, in blocks, and on each part runs a dual coordinate
-descent of its own, with its own order and shrinking; :mod:`saddlesvm.solvers.threaded.rounds` brings the parts
-together. After each pass the dual objective is compared with that of the pass before, so that no pass lowers it. The
-result depends on the seed and on the number of parts, not on the clock, nor on which thread does what.
+There are as many parts as threads. The rows are dealt out once, in blocks, and on each part runs a
+dual coordinate descent of its own, with its own order and shrinking;
+:mod:`saddlesvm.solvers.threaded.rounds` brings the parts together. After each pass the dual
+objective is compared with that of the pass before, so that no pass lowers it. The result depends on
+the seed and on the number of parts, not on the clock, nor on which thread does what.
 
-When few rows are left active, a pass over them takes less time than the threads' meetings, and steps on these rows
-disturb each other most. So a single thread goes on with them, until all rows come back.
+When few rows are left active, a pass over them takes less time than the threads' meetings, and
+steps on these rows disturb each other most. So one thread goes on alone with them, until all rows
+come back.
 
 Measured on two idle cores, 200,000 x 512 float32: 1.38 (squared hinge, C = 1e-3) and 1.23 times
-(hinge) as fast as one thread; 1.60 and 1.37 times at C = 1e-2, at which Newton's method by blocks
-takes less time with a single thread (0.8 s of processor time, the descent 1.5 s; squared hinge,
-relative gap 1e-3). It gains nothing on 200,000 x 100, and takes 1.17 times as long if other
-programs use the cores. Two threads of the BLAS, or over blocks of rows, gained at neither width (26
-November 2026, on cores in use).
+(hinge) as fast as one thread; 1.60 and 1.37 times at C = 1e-2, where Newton's method by blocks
+takes less time with one thread (0.8 s of processor time, the descent 1.5 s; squared hinge, relative
+gap 1e-3). It gains nothing on 200,000 x 100, and takes 1.17 times as long where other programs use
+the cores. Two threads of the BLAS, or over blocks of rows, gained at neither width (26 November
+2026, on cores in use).
 """
 
 from __future__ import annotations
@@ -33,15 +35,33 @@ from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
 from saddlesvm.solvers.threaded.phases import apart, new_gate, side_by_side
-from saddlesvm.solvers.threaded.rounds import CHUNK, COUNT, NUMBERS, SAID, STANDING, WIDE_VALUES, Team, descend_together
+from saddlesvm.solvers.threaded.rounds import (
+    CHUNK,
+    COUNT,
+    NUMBERS,
+    SAID,
+    STANDING,
+    WIDE_VALUES,
+    Team,
+    descend_together,
+)
 
-OFTEN = 128  # features that are brought together after every round, where there are many more features
-LEAST_SECONDS = 3.3e-3  # seconds of a pass per thread: in shorter passes the meetings cost what the threads gain
-WIDEST = 2.0  # times per pass that all of w is brought together, at least: with fewer it takes more passes
+OFTEN = (
+    128  # features that are brought together after every round, where there are many more features
+)
+# Seconds of a pass per thread: in shorter passes the meetings cost what the threads gain.
+LEAST_SECONDS = 3.3e-3
+# Times per pass that all of w is brought together, at least: with fewer it takes more passes.
+WIDEST = 2.0
 FEW_VALUES = 2_000_000  # values of active rows per thread below which one thread goes on alone
-MANY = 8.0  # values of all rows per thread, at least, in units of FEW_VALUES, where shrinking soon sets most rows aside
+# Values of all rows per thread, at least, in units of FEW_VALUES, where shrinking soon sets most
+# rows aside.
+MANY = 8.0
 SAMPLE = 65_536  # values that are read to find the frequent features
-ROUNDING = {4: 1e-5, 8: 1e-12}  # relative rounding error of the dual objective, by the bytes of a value of w
+ROUNDING = {
+    4: 1e-5,
+    8: 1e-12,
+}  # relative rounding error of the dual objective, by the bytes of a value of w
 
 
 @dataclass
@@ -70,8 +90,8 @@ class ParallelState(DualState):
     numbers : ndarray of shape (1,)
         Rounds done of the present pass, and its estimate.
     alone : bool
-        Whether the first thread works alone. It then uses the first place of every array that has a place per part, and
-        `order` begins with the active rows of all parts.
+        Whether the first thread works alone. It then uses the first place of every array that has a
+        place per part, and `order` begins with the active rows of all parts.
     """
 
     sequence: np.ndarray = field(default_factory=nothing)
@@ -120,7 +140,8 @@ class ParallelDCD(DualAscent):
         """Zeros or the given dual point; all rows dealt out."""
         parts = deal_parts(problem.members, self.threads, seed)
         starts = [
-            self.local.init(replace(problem, members=part), seed * self.threads + k) for k, part in enumerate(parts)
+            self.local.init(replace(problem, members=part), seed * self.threads + k)
+            for k, part in enumerate(parts)
         ]
         order = np.concatenate(parts)
         state = self.begin(
@@ -132,7 +153,9 @@ class ParallelDCD(DualAscent):
             random=nothing(),
             meters=np.zeros(1, EPOCH_METERS),
             sequence=order.copy(),
-            blocks=np.zeros((self.threads, max(one.blocks.size for one in starts)), dtype=order.dtype),
+            blocks=np.zeros(
+                (self.threads, max(one.blocks.size for one in starts)), dtype=order.dtype
+            ),
             aside=np.zeros(problem.y.size, dtype=np.uint8),
             parts=order.copy(),
             bounds=np.concatenate([[0], np.cumsum([part.size for part in parts])]),
@@ -152,7 +175,11 @@ class ParallelDCD(DualAscent):
 
         The step ends early after a pass whose estimate is low enough.
         """
-        if not state.alone and state.numbers["round"][0] == 0.0 and state.actives.sum() <= self._few(problem):
+        if (
+            not state.alone
+            and state.numbers["round"][0] == 0.0
+            and state.actives.sum() <= self._few(problem)
+        ):
             self._go_alone(state)
         if state.alone:
             self._step_alone(problem, state, budget)
@@ -163,57 +190,92 @@ class ParallelDCD(DualAscent):
 
     def _step_together(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
         """Rounds of all threads, until few rows are active."""
-        team, rules, gate = self._team(problem, state), self.local.rules(problem), new_gate(self.threads)
+        team = self._team(problem, state)
+        rules = self.local.rules(problem)
+        gate = new_gate(self.threads)
         self._set_out(state, team, budget.rows)
 
         def work(k: int) -> None:
             descend_together(
-                problem.terms, rules, state.alpha, budget.relative_gap, team, state.offset.size, gate, k
-            )  # fmt: skip
+                problem.terms,
+                rules,
+                state.alpha,
+                budget.relative_gap,
+                team,
+                state.offset.size,
+                gate,
+                k,
+            )
 
         assert state.work.pool is not None
         side_by_side(state.work.pool, work, self.threads)
         standing = team.standing[:, 0]
-        state.positions[:], state.actives[:] = standing["position"], standing["active"]
-        state.part_meters[:], state.randoms[:] = team.meters[:, 0], team.randoms[:, 0]
+        state.positions[:] = standing["position"]
+        state.actives[:] = standing["active"]
+        state.part_meters[:] = team.meters[:, 0]
+        state.randoms[:] = team.randoms[:, 0]
         state.rows_touched += int(standing["done"].sum())
-        state.scaling[:], state.numbers[:] = team.scaling[0, :1], team.numbers[0, :1]
+        state.scaling[:] = team.scaling[0, :1]
+        state.numbers[:] = team.numbers[0, :1]
         state.offset[:] = team.offsets[-1, : state.offset.size]
         state.w[:] = team.base
-        state.active, state.estimate = int(state.actives.sum()), float(state.numbers["gap"][0])
+        state.active = int(state.actives.sum())
+        state.estimate = float(state.numbers["gap"][0])
         self._judge(state)
 
     @staticmethod
     def _set_out(state: ParallelState, team: Team, visits: int) -> None:
         """Give the team the state of the run, and the visits that all parts together are to do."""
         standing = team.standing[:, 0]
-        standing["task"], standing["left"], standing["done"] = COUNT, visits, 0.0
-        standing["position"], standing["active"] = state.positions, state.actives
-        team.meters[:, 0], team.randoms[:, 0] = state.part_meters, state.randoms
-        team.scaling[:, 0], team.numbers[:, 0] = state.scaling, state.numbers
+        standing["task"] = COUNT
+        standing["left"] = visits
+        standing["done"] = 0.0
+        standing["position"] = state.positions
+        standing["active"] = state.actives
+        team.meters[:, 0] = state.part_meters
+        team.randoms[:, 0] = state.randoms
+        team.scaling[:, 0] = state.scaling
+        team.numbers[:, 0] = state.numbers
         team.offsets[:, : state.offset.size] = state.offset
-        team.base[:], team.views[:, : state.w.size] = state.w, state.w
+        team.base[:] = state.w
+        team.views[:, : state.w.size] = state.w
         team.near[:, : state.often.size] = state.w[state.often]
 
     def _few(self, problem: Problem) -> int:
-        """Active rows up to which a single thread goes on: never all of them."""
-        return min(int(self.threads * FEW_VALUES / problem.values_per_row), problem.members.size - 1)
+        """Active rows up to which one thread goes on alone: never all of them."""
+        return min(
+            int(self.threads * FEW_VALUES / problem.values_per_row), problem.members.size - 1
+        )
 
     def _go_alone(self, state: ParallelState) -> None:
         """Merge the active rows and the meters of all parts, for the first thread."""
         sizes = zip(state.bounds, state.actives, strict=False)
         active = np.concatenate([state.order[start : start + size] for start, size in sizes])
         state.order[: active.size] = active
-        parts, meters = state.part_meters, state.part_meters[0]
-        meters["bound_M"], meters["bound_m"] = parts["bound_M"].max(), parts["bound_m"].min()
-        meters["scale"], meters["visits"] = parts["scale"].sum(), parts["visits"].sum()
-        meters["known"], meters["known_at"] = parts["known"].max(), state.known_at * state.order.size
-        state.positions[0], state.actives[0], state.alone = 0, active.size, True
+        parts = state.part_meters
+        meters = state.part_meters[0]
+        meters["bound_M"] = parts["bound_M"].max()
+        meters["bound_m"] = parts["bound_m"].min()
+        meters["scale"] = parts["scale"].sum()
+        meters["visits"] = parts["visits"].sum()
+        meters["known"] = parts["known"].max()
+        meters["known_at"] = state.known_at * state.order.size
+        state.positions[0] = 0
+        state.actives[0] = active.size
+        state.alone = True
 
     def _step_alone(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
         """Passes of the first thread, until all rows come back."""
-        rules, meters = self.local.rules(problem), state.part_meters[:1]
-        deck = Deck(state.parts, state.order, state.sequence, state.blocks.ravel(), state.aside, state.randoms[:1])
+        rules = self.local.rules(problem)
+        meters = state.part_meters[:1]
+        deck = Deck(
+            state.parts,
+            state.order,
+            state.sequence,
+            state.blocks.ravel(),
+            state.aside,
+            state.randoms[:1],
+        )
         iterate = Iterate(state.alpha, state.w, nothing(), state.offset, nothing())
         left = budget.rows
         while left > 0 and state.actives[0] < state.order.size:
@@ -227,7 +289,8 @@ class ParallelDCD(DualAscent):
             state.rows_touched += done
             if meters["estimate"][0] <= budget.relative_gap:
                 break
-        state.active, state.estimate = int(state.actives[0]), float(meters["estimate"][0])
+        state.active = int(state.actives[0])
+        state.estimate = float(meters["estimate"][0])
         if state.active == state.order.size:
             self._call_back(state)
 
@@ -237,17 +300,22 @@ class ParallelDCD(DualAscent):
             state.part_meters[:] = state.part_meters[0]
             for name in ("scale", "visits", "known_at"):
                 state.part_meters[name] /= self.threads
-            state.numbers["gap"], state.alone = state.estimate, False
+            state.numbers["gap"] = state.estimate
+            state.alone = False
         for name in BEGUN:
             state.part_meters[name] = 0.0
-        state.order[:], state.aside[:] = state.parts, 0
-        state.positions[:], state.actives[:] = 0, np.diff(state.bounds)
-        state.numbers["round"], state.active = 0.0, state.order.size
+        state.order[:] = state.parts
+        state.aside[:] = 0
+        state.positions[:] = 0
+        state.actives[:] = np.diff(state.bounds)
+        state.numbers["round"] = 0.0
+        state.active = state.order.size
 
     @staticmethod
     def _judge(state: ParallelState) -> None:
-        """The estimate of the last pass over all rows: the mean of the parts' estimates, weighted by their scales."""
-        scales, known = state.part_meters["scale"], state.part_meters["known"]
+        """Note the estimate of the last pass over all rows: the weighted mean of the parts'."""
+        scales = state.part_meters["scale"]
+        known = state.part_meters["known"]
         if np.isfinite(known).all() and scales.sum() > 0.0:
             state.known = float(known @ scales / scales.sum())
             state.known_at = float(state.part_meters["known_at"].sum()) / state.order.size
@@ -255,14 +323,18 @@ class ParallelDCD(DualAscent):
     def _team(self, problem: Problem, state: ParallelState) -> Team:
         """The shared data of the threads; made anew when w changes its precision."""
         if state.work.pool is None:
-            state.work.pool = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="saddlesvm")
+            state.work.pool = ThreadPoolExecutor(
+                max(1, self.threads - 1), thread_name_prefix="saddlesvm"
+            )
         if state.work.team is None or state.work.team.base.dtype != state.w.dtype:
             state.work.team = self._new_team(problem, state)
         return state.work.team
 
     def _new_team(self, problem: Problem, state: ParallelState) -> Team:
-        """Return the data of all parts that :meth:`_set_out` sets apart from the rest."""
-        parts, often, precision = self.threads, state.often.size, state.w.dtype
+        """The data of all parts, those that :meth:`_set_out` sets apart from the rest."""
+        parts = self.threads
+        often = state.often.size
+        precision = state.w.dtype
 
         def for_each(size: int, kind: Any = precision) -> np.ndarray:
             return apart(np.zeros((parts, size), kind))
@@ -303,7 +375,9 @@ class ParallelDCD(DualAscent):
             self._call_back(state)
         state = super().certified(problem, state, evaluation)
         state.kept_w = state.kept_w.astype(state.w.dtype, copy=False)
-        state.kept_w[:], state.kept_alpha[:] = state.w, state.alpha  # a pass that is under way is judged from here on
+        # A pass that is under way is judged from here on.
+        state.kept_w[:] = state.w
+        state.kept_alpha[:] = state.alpha
         state.part_meters["scale"] = state.meters["scale"][0] / (1 if state.alone else self.threads)
         return state
 
@@ -321,8 +395,8 @@ def threads_for(problem: Problem, solver: Any) -> int:
 def with_threads(problem: Problem, solver: Any = None) -> Any:
     """The solver as the threads of `problem` can run it; by default dual coordinate descent.
 
-    Threads run dual coordinate descent and ascent with default options. Any other solver is returned as it is; so is
-    every solver if threads would not pay.
+    Threads run dual coordinate descent and ascent with default options. Any other solver is
+    returned as it is; so is every solver if threads would not pay.
     """
     solver = DCD() if solver is None else solver
     plain = type(problem) is Problem and problem.penalty.identity()
@@ -332,7 +406,7 @@ def with_threads(problem: Problem, solver: Any = None) -> Any:
 
 
 def frequent_features(problem: Problem) -> np.ndarray:
-    """The features that the threads bring together after every round, ascending; empty for all features.
+    """Return the features that threads bring together after every round; empty for all.
 
     They have the largest sums of squares among a sample of the rows.
     """
@@ -341,8 +415,11 @@ def frequent_features(problem: Problem) -> np.ndarray:
         return np.empty(0, dtype=np.int32)
     taken = max(1, int(SAMPLE / problem.values_per_row))
     members = problem.members[:: max(1, problem.members.size // taken)]
-    starts, lengths = X.indptr[members], X.indptr[members + 1] - X.indptr[members]
+    starts = X.indptr[members]
+    lengths = X.indptr[members + 1] - X.indptr[members]
     places = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
-    weight = np.bincount(X.indices[places], np.square(X.data[places], dtype=np.float64), X.n_features)
+    weight = np.bincount(
+        X.indices[places], np.square(X.data[places], dtype=np.float64), X.n_features
+    )
     chosen = np.argpartition(weight, -OFTEN)[-OFTEN:]
     return np.append(np.sort(chosen), [X.n_features] if X.bias else []).astype(np.int32)

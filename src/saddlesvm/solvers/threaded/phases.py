@@ -3,13 +3,13 @@ the next free task.
 
 The parts, not the threads, say what is done; so the result is the same whichever thread does a
 task, and however many there are. A thread takes the task of its own part first, whose data are in
-its cache, and then tasks that nobody has taken. The end of the last task of a phase opens the next
+its cache, and then those that nobody has taken. The end of the last task of a phase opens the next
 phase. Nobody waits for a thread that holds no task: one thread alone goes through all phases.
 
-If the system takes the core away from a thread in the middle of a task, the others have to wait for
-it. They ask for some ten microseconds, then sleep, for longer and longer. That it happens seldom, a
-thread offers its core to other programs every ms or so, while it holds no task: the system then
-seldom has a reason to take it.
+Where the system takes the core away from a thread in the middle of a task, the others have to wait
+for it. They ask for some ten microseconds, then sleep, for longer and longer. That it happens
+seldom, a thread offers its core to other programs every ms or so, while it holds no task: the
+system then seldom has a reason to take it.
 
 The tasks of a phase are claimed and counted by atomic operations on an array, the gate.
 
@@ -26,12 +26,18 @@ import numpy as np
 
 from saddlesvm.runtime.compiled import inlined, instruction
 
-GRACE = 50  # reads of the gate, less than a us in all, before a thread takes the task of another's part
+GRACE = (
+    50  # reads of the gate, less than a us in all, before a thread takes the task of another's part
+)
 SPINS = 5000  # reads of the gate, some ten us in all, after which a waiting thread sleeps
 NAPS = (20, 200)  # us that it sleeps: at first, and at most
-TURN = 128  # tasks, about a ms of work, after which a thread offers its core to other programs while it holds none
+# Tasks, about a ms of work, after which a thread offers its core to other programs while it holds
+# none.
+TURN = 128
 APART = 16  # places between two numbers of the gate, so that no cache line holds two of them
-DONE, END, CLAIMS = 0, APART, 2 * APART  # places: tasks done; the phase at which all ends; claims of the parts
+DONE = 0  # places: tasks done
+END = APART  # the phase at which all ends
+CLAIMS = 2 * APART  # claims of the parts
 NEVER = np.iinfo(np.int64).max
 
 
@@ -76,13 +82,15 @@ def wait(spins: int) -> None:
 @inlined
 def next_task(gate: np.ndarray, parts: int, k: int) -> int:
     """Wait for a task, and take it: its part, -1 when all phases are done. Part k is the caller's own."""
-    spins, seen = 0, -1
+    spins = 0
+    seen = -1
     while True:
         phase = read(gate, DONE) // parts
         if phase >= read(gate, END):
             return -1
         if phase != seen:
-            spins, seen = 0, phase
+            spins = 0
+            seen = phase
         part = take(gate, parts, phase, k, spins > GRACE)
         if part >= 0:
             return part
@@ -108,9 +116,9 @@ def apart(rows: np.ndarray) -> np.ndarray:
 def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], None], threads: int) -> None:
     """Begin ``work(k)`` for every k, and return when ``work(0)``, in the caller's thread, is done.
 
-    The work is such that the first thread to come does all of it, and that whoever comes later
-    finds nothing to do. So nobody waits for the others: not for a thread without a core, nor for a
-    thread that fails.
+    The work is such that the first one to come does all of it, and that whoever comes later finds
+    nothing to do. So nobody waits for the others: not for one that the system gives no core, nor
+    for one that fails.
     """
     others = [pool.submit(work, k) for k in range(1, threads)]
     work(0)

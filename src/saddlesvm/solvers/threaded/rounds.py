@@ -12,8 +12,9 @@ The work between two meetings is a task; threads do the tasks by the rules of
 :mod:`saddlesvm.solvers.threaded.phases`. All that a task needs, with the state of its part, is in
 the :class:`Team`.
 
-Source: Ioannou, Mendler-Duenner and Parnell (2019), "SySCD: a system-aware parallel coordinate descent algorithm", for
-views of threads that are brought together in rounds; Ma and others (2015) for the scaling.
+Source: Ioannou, Mendler-Duenner and Parnell (2019), "SySCD: a system-aware parallel coordinate
+descent algorithm", for views of threads that are brought together in rounds; Ma and others (2015)
+for the scaling.
 """
 
 from __future__ import annotations
@@ -33,25 +34,41 @@ from saddlesvm.solvers.threaded.aggregation import be_careful, follow, measure_r
 from saddlesvm.solvers.threaded.phases import TURN, end_task, give_way, next_task
 
 ROUND_VALUES = 40_000.0  # values that a part visits between two meetings, at most: some 30 us
-ROUNDS, MOST_ROUNDS = 256, 512  # rounds per pass, least and most: with fewer, the last powers of ten take many passes
-FEWEST_VALUES = 1_000.0  # values per round and part, at least; this goes before the least number of rounds
+# rounds per pass, least and most: with fewer, the last powers of ten take many passes
+ROUNDS = 256
+MOST_ROUNDS = 512
+FEWEST_VALUES = (
+    1_000.0  # values per round and part, at least; this goes before the least number of rounds
+)
 WIDE_VALUES = 16.0  # values per place of w that a part visits before all of w is brought together
 CHUNK = 512  # places of w that are brought together at a time: they stay in the nearest cache
-# What each part tells the others. Of its rows: rows of the pass; whether all are active; the sum of conjugates
-# and its fall in the pass; residual and scale of the estimate. Of its share of w: the squared norm; the squared norm of
-# its move in the pass; its product with the former w; the squared norm of the sum of all parts' moves in a
-# round ("together"), and the sum of the squared norms of these moves ("each").
+# What each part tells the others. Of its rows: rows of the pass; whether all are active; the sum
+# of conjugates and its fall in the pass; residual and scale of the estimate. Of its share of w:
+# the squared norm; the squared norm of its move in the pass; its product with the former w; the
+# squared norm of the sum of all parts' moves in a round ("together"), and the sum of the squared
+# norms of these moves ("each").
 SAID = record_of(
-    "rows", "all_back", "conjugates", "fall", "square", "moved", "along", "residuals", "scales", "together", "each"
+    "rows",
+    "all_back",
+    "conjugates",
+    "fall",
+    "square",
+    "moved",
+    "along",
+    "residuals",
+    "scales",
+    "together",
+    "each",
 )
 # Numbers of the run: rounds done of the present pass; the estimate of the relative gap.
 NUMBERS = record_of("round", "gap")
-# Where a part stands: which task comes next; visits that all parts have left and visits done; its position in the pass
-# and its active rows; rows of the pass in all parts, and its rounds.
+# Where a part stands: which task comes next; visits that all parts have left and visits done; its
+# position in the pass and its active rows; rows of the pass in all parts, and its rounds.
 STANDING = record_of("task", "left", "done", "position", "active", "rows", "rounds")
-# Tasks, by what comes first in them: count the rows of the pass; begin a pass, or go on with it; add up the moves in a
-# share of w; take the w that was brought together; take the moves of the frequent features; judge the pass, and take
-# the w that was judged. After the last task comes none.
+# Tasks, by what comes first in them: count the rows of the pass; begin a pass, or go on with it;
+# add up the moves in a share of w; take the w that was brought together; take the moves of the
+# frequent features; judge the pass, and take the w that was judged. After the last task comes
+# none.
 COUNT, GO_ON, ADD_UP, TAKE_ALL, TAKE_OFTEN, JUDGE, TAKE_JUDGED, NONE = range(8)
 
 
@@ -65,8 +82,11 @@ def conjugates_of(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, fact
 
 
 class Team(NamedTuple):
-    """The data of all parts. Arrays with a row per part keep the rows in different cache lines (the descriptions leave
-    out the room between); arrays made from w have its precision."""
+    """The data of all parts.
+
+    Rows of arrays that belong to different parts are in different cache lines: the shapes leave out
+    the room between. Arrays made from w have its precision.
+    """
 
     bounds: np.ndarray  # (parts + 1,): where the rows of each part begin in the next three arrays
     members: np.ndarray  # (n,)
@@ -76,7 +96,9 @@ class Team(NamedTuple):
     aside: np.ndarray  # (n_all,)
     randoms: np.ndarray  # (parts, 1)
     views: np.ndarray  # (parts, d + 1): the w that each works on
-    near: np.ndarray  # (parts, often.size): w of the frequent features when they were last brought together
+    near: (
+        np.ndarray
+    )  # (parts, often.size): w of the frequent features when they were last brought together
     change: np.ndarray  # (parts, CHUNK): scratch arrays for the moves of some places
     meters: np.ndarray  # (parts, 1)
     scaling: np.ndarray  # (parts, 1)
@@ -85,7 +107,9 @@ class Team(NamedTuple):
     offsets: np.ndarray  # (parts, 1 or 0): the last one counts, whose share has the last place of w
     base: np.ndarray  # (d + 1,): w when all of it was last brought together
     often: np.ndarray  # features that are brought together after every round; empty for all
-    moves: np.ndarray  # (2, parts, often.size): the moves of these features, in rounds of even and of odd number
+    moves: (
+        np.ndarray
+    )  # (2, parts, often.size): the moves of these features, in rounds of even and of odd number
     said: Any  # (parts, 1): what each part tells the others, see `SAID`
     kept_w: np.ndarray  # the point that the pass began with
     kept_alpha: np.ndarray
@@ -113,12 +137,30 @@ class Own(NamedTuple):
 @inlined
 def own_of(team: Team, k: int, offset: int) -> Own:
     """The own data of part k; `offset` is the size of the multiplier of the intercept."""
-    first, end = team.bounds[k], team.bounds[k + 1]
-    members, order, sequence = team.members[first:end], team.order[first:end], team.sequence[first:end]
+    first = team.bounds[k]
+    end = team.bounds[k + 1]
+    members = team.members[first:end]
+    order = team.order[first:end]
+    sequence = team.sequence[first:end]
     deck = Deck(members, order, sequence, team.runs[k], team.aside, team.randoms[k, :1])
-    w, near, change = team.views[k, : team.base.size], team.near[k, : team.often.size], team.change[k, :CHUNK]
-    meters, scaling, numbers = team.meters[k, :1], team.scaling[k, :1], team.numbers[k, :1]
-    return Own(k, deck, w, near, change, meters, scaling, numbers, team.offsets[k, :offset], team.standing[k, :1])
+    w = team.views[k, : team.base.size]
+    near = team.near[k, : team.often.size]
+    change = team.change[k, :CHUNK]
+    meters = team.meters[k, :1]
+    scaling = team.scaling[k, :1]
+    numbers = team.numbers[k, :1]
+    return Own(
+        k,
+        deck,
+        w,
+        near,
+        change,
+        meters,
+        scaling,
+        numbers,
+        team.offsets[k, :offset],
+        team.standing[k, :1],
+    )
 
 
 @inlined
@@ -129,15 +171,25 @@ def share(size: int, k: int, parts: int) -> int:
 
 @inlined
 def places(team: Team, own: Own) -> Any:
-    """Return the beginning and the end of the part's share of the places of w."""
-    size, parts = team.base.size, team.views.shape[0]
+    """Where the part's share of the places of w begins and ends."""
+    size = team.base.size
+    parts = team.views.shape[0]
     return share(size, own.k, parts), share(size, own.k + 1, parts)
 
 
 @inlined
 def rounds_of(values: float) -> int:
     """Number of rounds in a pass in which each part visits `values` values."""
-    return int(max(1.0, min(max(values / ROUND_VALUES, float(ROUNDS)), values / FEWEST_VALUES, float(MOST_ROUNDS))))
+    return int(
+        max(
+            1.0,
+            min(
+                max(values / ROUND_VALUES, float(ROUNDS)),
+                values / FEWEST_VALUES,
+                float(MOST_ROUNDS),
+            ),
+        )
+    )
 
 
 @inlined
@@ -173,7 +225,7 @@ def apply_change(base: np.ndarray, change: np.ndarray) -> float:
 
 @inlined
 def take_share(team: Team, own: Own) -> None:
-    """Add up the moves of all parts in this part's share of w; tell the others the two sums of the rule."""
+    """Add up the moves of all parts in this part's share of w, and note the sums of the rule."""
     square_of_sum = sum_of_squares = 0.0
     inverse = inverse_of(own)
     first, end = places(team, own)
@@ -186,7 +238,8 @@ def take_share(team: Team, own: Own) -> None:
         for k in range(team.views.shape[0]):
             sum_of_squares += add_move(team.views[k, start:stop], base, inverse, own.change)
         square_of_sum += apply_change(base, own.change)
-    team.said[own.k, 0].together, team.said[own.k, 0].each = square_of_sum, sum_of_squares
+    team.said[own.k, 0].together = square_of_sum
+    team.said[own.k, 0].each = sum_of_squares
 
 
 @inlined
@@ -204,14 +257,15 @@ def share_often(team: Team, own: Own) -> None:
     Two arrays take turns: while some parts still read the moves of this round, others may write the
     moves of the next.
     """
-    move, inverse = team.moves[int(own.numbers[0].round) % 2, own.k], inverse_of(own)
+    move = team.moves[int(own.numbers[0].round) % 2, own.k]
+    inverse = inverse_of(own)
     for p in range(team.often.size):
         move[p] = (own.w[team.often[p]] - own.near[p]) * inverse
 
 
 @inlined
 def take_often(team: Team, own: Own) -> None:
-    """Add the moves of all parts to the frequent features of the own w, and let the rule measure them."""
+    """Add the moves of all parts to the frequent features of the own w, and measure rho."""
     moves = team.moves[int(own.numbers[0].round) % 2]
     square_of_sum = sum_of_squares = 0.0
     for p in range(team.often.size):
@@ -244,7 +298,8 @@ def take_all(team: Team, own: Own) -> None:
 @inlined
 def asks_for_all(own: Own) -> bool:
     """Whether all of w is to be brought together after the round that was just done."""
-    standing, r = own.standing[0], int(own.numbers[0].round) - 1
+    standing = own.standing[0]
+    r = int(own.numbers[0].round) - 1
     wide = 1 + int(WIDE_VALUES * own.w.size / ROUND_VALUES)
     return r + 1 == standing.rounds or standing.left <= 0.0 or r % wide == 0
 
@@ -271,20 +326,28 @@ def go_back(team: Team, own: Own, rows: np.ndarray, alpha: np.ndarray, part: flo
 
 @inlined
 def share_sums(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
-    """Tell the other parts this part's sums at the end of a pass; the rows that it set aside have not moved."""
-    said, meters, (first, end) = team.said[own.k, 0], own.meters[0], places(team, own)
+    """Tell the other parts the sums of this part at the end of a pass."""
+    # Rows that were set aside have not moved: they are left out.
+    said = team.said[own.k, 0]
+    meters = own.meters[0]
+    first, end = places(team, own)
     active = int(own.standing[0].active)
     square = moved = along = 0.0
     for j in range(first, end):
-        w, kept = np.float64(team.base[j]), np.float64(team.kept_w[j])
+        w = np.float64(team.base[j])
+        kept = np.float64(team.kept_w[j])
         square += w * w
         moved += (w - kept) * (w - kept)
         along += kept * (w - kept)
-    said.square, said.moved, said.along = square, moved, along
-    pointwise, rows = Pointwise(terms.loss, terms.y, terms.weights, False), own.deck.order[:active]
+    said.square = square
+    said.moved = moved
+    said.along = along
+    pointwise = Pointwise(terms.loss, terms.y, terms.weights, False)
+    rows = own.deck.order[:active]
     said.conjugates = conjugates_of(pointwise, rows, alpha, 1.0)
     said.fall = conjugates_of(pointwise, rows, team.kept_alpha, 1.0) - said.conjugates
-    said.residuals, said.scales = meters.estimate * meters.scale, meters.scale
+    said.residuals = meters.estimate * meters.scale
+    said.scales = meters.scale
     said.all_back = 1.0 if active == own.deck.members.size else 0.0
 
 
@@ -302,8 +365,11 @@ def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team,
 @inlined
 def judge(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -> None:
     """Judge a pass of all parts: note the estimate; all rows come back together."""
-    parts, standing = team.views.shape[0], own.standing[0]
-    scale, back, active = total(team.said.scales), total(team.said.all_back), int(standing.active)
+    parts = team.views.shape[0]
+    standing = own.standing[0]
+    scale = total(team.said.scales)
+    back = total(team.said.all_back)
+    active = int(standing.active)
     own.numbers[0].gap = total(team.said.residuals) / scale if scale > 0.0 else np.inf
     keep_from_falling(terms.C, own.deck.order[:active], alpha, team, own)
     if own.k == parts - 1:  # the last place of w is in its share
@@ -314,18 +380,24 @@ def judge(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
 
 @inlined
 def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -> None:
-    """Visit the rows of a round, and tell the others the moves of the frequent features if the round ends with them."""
-    standing, numbers = own.standing[0], own.numbers[0]
-    r, rounds, length = int(numbers.round), int(standing.rounds), int(team.said[own.k, 0].rows)
+    """Visit the rows of a round, and tell the others the moves of the frequent features."""
+    standing = own.standing[0]
+    numbers = own.numbers[0]
+    r = int(numbers.round)
+    rounds = int(standing.rounds)
+    length = int(team.said[own.k, 0].rows)
     standing.left -= standing.rows / rounds
     some = share(length, r + 1, rounds) - share(length, r, rounds)
     strength = own.scaling[0].sigma * terms.C
-    scaled = Terms(terms.X, terms.loss, terms.y, terms.weights, terms.norms, strength, terms.penalty)
+    scaled = Terms(
+        terms.X, terms.loss, terms.y, terms.weights, terms.norms, strength, terms.penalty
+    )
     position, active, visited = descend(
         scaled, own.deck, rules, Iterate(alpha, own.w, team.nothing, team.nothing, team.nothing),
         Place(int(standing.position), int(standing.active)), Goal(some, -1.0, 0), own.meters,
     )  # fmt: skip
-    standing.position, standing.active = position, active
+    standing.position = position
+    standing.active = active
     standing.done += visited
     numbers.round = r + 1
     if team.often.size == 0 or asks_for_all(own):
@@ -337,8 +409,9 @@ def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
 
 @inlined
 def begin(alpha: np.ndarray, team: Team, own: Own) -> bool:
-    """Begin a pass, or go on with the pass of the last call; False if few active rows are left."""
-    standing, round_ = own.standing[0], own.numbers[0].round
+    """Begin a pass or go on with it; return False if few active rows are left."""
+    standing = own.standing[0]
+    round_ = own.numbers[0].round
     standing.rows = total(team.said.rows)
     if round_ == 0.0 and standing.rows <= team.few:
         return False
@@ -352,14 +425,19 @@ def begin(alpha: np.ndarray, team: Team, own: Own) -> bool:
 def count(team: Team, own: Own) -> None:
     """Tell the others how many rows of this part the pass has."""
     standing = own.standing[0]
-    team.said[own.k, 0].rows = standing.active if own.numbers[0].round == 0.0 else own.meters[0].length
+    team.said[own.k, 0].rows = (
+        standing.active if own.numbers[0].round == 0.0 else own.meters[0].length
+    )
     standing.task = GO_ON
 
 
 @inlined
-def do_task(terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: Team, own: Own) -> None:
+def do_task(
+    terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: Team, own: Own
+) -> None:
     """Do what a part has to do until it meets the others again."""
-    standing, numbers = own.standing[0], own.numbers[0]
+    standing = own.standing[0]
+    numbers = own.numbers[0]
     task = int(standing.task)
     if task == COUNT:
         count(team, own)
@@ -397,7 +475,14 @@ def do_task(terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: 
 
 @kernel
 def descend_together(
-    terms: Terms, rules: Rules, alpha: np.ndarray, target: float, team: Team, offset: int, gate: np.ndarray, k: int
+    terms: Terms,
+    rules: Rules,
+    alpha: np.ndarray,
+    target: float,
+    team: Team,
+    offset: int,
+    gate: np.ndarray,
+    k: int,
 ) -> None:
     """Do tasks, of part k first, until all parts together have done the visits that they have left, or a pass
     ends with an estimate of at most `target`, or few active rows are left.
@@ -405,7 +490,8 @@ def descend_together(
     `offset` is the size of the multiplier of the intercept. The state of the parts is then in the
     team's arrays.
     """
-    parts, turn = team.views.shape[0], 0
+    parts = team.views.shape[0]
+    turn = 0
     part = next_task(gate, parts, k)
     while part >= 0:
         own = own_of(team, part, offset)
