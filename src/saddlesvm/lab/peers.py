@@ -28,7 +28,7 @@ TIGHT = 1e-9  # tolerance of a peer, so small that its epochs end the fit
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class PeerSetting:
     """The problem in the form that a peer takes.
 
     Attributes
@@ -96,7 +96,7 @@ class Peer:
     title: str
     module: str
     losses: dict[str, str]
-    fit: Callable[[Setting, str, int, int], tuple[np.ndarray, float]]
+    fit: Callable[[PeerSetting, str, int, int], tuple[np.ndarray, float]]
 
     @property
     def is_installed(self) -> bool:
@@ -104,7 +104,7 @@ class Peer:
         return importlib.util.find_spec(self.module) is not None
 
     def climb(
-        self, setting: Setting, seed: int, seconds: float, ladder: tuple[int, ...] = LADDER
+        self, setting: PeerSetting, seed: int, seconds: float, ladder: tuple[int, ...] = LADDER
     ) -> Iterator[Rung]:
         """Fit with more and more epochs, until the peer converges or the time is spent."""
         spent = 0.0
@@ -123,7 +123,9 @@ class Peer:
                 return
 
 
-def fit_linear_svc(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+def fit_linear_svc(
+    setting: PeerSetting, loss: str, epochs: int, seed: int
+) -> tuple[np.ndarray, float]:
     """Fit scikit-learn's LinearSVC (LIBLINEAR's dual coordinate descent)."""
     from sklearn.svm import LinearSVC
 
@@ -140,7 +142,9 @@ def fit_linear_svc(setting: Setting, loss: str, epochs: int, seed: int) -> tuple
     return model.coef_, float(model.n_iter_)
 
 
-def fit_linear_svr(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+def fit_linear_svr(
+    setting: PeerSetting, loss: str, epochs: int, seed: int
+) -> tuple[np.ndarray, float]:
     """Fit scikit-learn's LinearSVR."""
     from sklearn.svm import LinearSVR
 
@@ -158,7 +162,7 @@ def fit_linear_svr(setting: Setting, loss: str, epochs: int, seed: int) -> tuple
     return model.coef_, float(np.max(model.n_iter_))
 
 
-def fit_sgd(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+def fit_sgd(setting: PeerSetting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
     """Fit scikit-learn's SGDClassifier with alpha = lambda and its "optimal" step sizes."""
     from sklearn.linear_model import SGDClassifier
 
@@ -175,7 +179,9 @@ def fit_sgd(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.nda
     return model.coef_, float(epochs)
 
 
-def fit_liblinear(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+def fit_liblinear(
+    setting: PeerSetting, loss: str, epochs: int, seed: int
+) -> tuple[np.ndarray, float]:
     """Fit LIBLINEAR's own Python package, with a tolerance instead of epochs."""
     from liblinear.liblinearutil import parameter, problem, train
 
@@ -189,7 +195,9 @@ def fit_liblinear(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[
     return sign * np.array(model.w[: setting.X.shape[1]]), math.nan
 
 
-def fit_cyanure(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+def fit_cyanure(
+    setting: PeerSetting, loss: str, epochs: int, seed: int
+) -> tuple[np.ndarray, float]:
     """Fit cyanure (accelerated stochastic variance reduction)."""
     from cyanure.estimators import Classifier
 
@@ -211,7 +219,9 @@ def fit_cyanure(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np
     return np.asarray(model.coef_), float(epochs)
 
 
-def fit_lightning(setting: Setting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
+def fit_lightning(
+    setting: PeerSetting, loss: str, epochs: int, seed: int
+) -> tuple[np.ndarray, float]:
     """Fit lightning's LinearSVC (dual coordinate descent)."""
     from lightning.classification import LinearSVC
 
@@ -273,7 +283,7 @@ def parse_peers(names: str | list[str] | tuple[str, ...]) -> list[Peer]:
     return [PEERS[name] for name in given]
 
 
-def setting_of(dataset: Dataset, problem: Problem) -> Setting:
+def setting_of(dataset: Dataset, problem: Problem) -> PeerSetting:
     """Return the problem as peers take it; a regularised intercept becomes a constant column.
 
     Raises
@@ -290,7 +300,7 @@ def setting_of(dataset: Dataset, problem: Problem) -> Setting:
             X = sparse.hstack([X, column], format="csr")
         else:
             X = np.hstack([X, column])
-    return Setting(X, dataset.y, problem.loss, problem.C, problem.n)
+    return PeerSetting(X, dataset.y, problem.loss, problem.C, problem.n)
 
 
 def full_weights(problem: Problem, w: np.ndarray) -> np.ndarray:

@@ -219,7 +219,7 @@ def end_of_epoch(meters: np.ndarray, whole: bool) -> None:
     m.residual = m.paid = m.coupled = 0.0
 
 
-class Place(NamedTuple):
+class PassPosition(NamedTuple):
     """Where a run stands, for kernels: its position in the pass, and its number of active rows."""
 
     position: int

@@ -51,7 +51,7 @@ from saddlesvm.solvers.base import (
     Budget,
     DualAscent,
     DualState,
-    Place,
+    PassPosition,
     end_of_epoch,
     nothing,
     residual_and_loss,
@@ -345,7 +345,7 @@ def descend(
     deck: Deck,
     rules: Rules,
     iterate: Iterate,
-    place: Place,
+    place: PassPosition,
     goal: Goal,
     meters: np.ndarray,
 ) -> Any:
@@ -410,7 +410,7 @@ class DCDState(DualState):
             self.deck(problem),
             rules,
             Iterate(self.alpha, self.w, self.before, self.offset, self.lag),
-            Place(self.position, self.active),
+            PassPosition(self.position, self.active),
             goal,
             self.meters,
         )

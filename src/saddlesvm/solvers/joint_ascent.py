@@ -39,7 +39,7 @@ from saddlesvm.runtime.randomness import make_random, shuffle
 from saddlesvm.solvers.base import (
     SAME_SLOPES,
     Budget,
-    Place,
+    PassPosition,
     SolverBase,
     State,
     is_fine,
@@ -60,7 +60,7 @@ SCORED_VALUES = (
 SHORT_CLASSES = 2**15  # classes up to which two bytes hold the number of one; derived
 
 
-class Table(NamedTuple):
+class VariableTable(NamedTuple):
     """The variables of all rows and classes, and the classes and rows that are active.
 
     Attributes
@@ -261,10 +261,10 @@ def visit_row(
 @kernel
 def ascend(
     terms: Terms,
-    table: Table,
+    table: VariableTable,
     W: np.ndarray,
     scratch: Scratch,
-    place: Place,
+    place: PassPosition,
     most: int,
     shrinking: bool,
     meters: np.ndarray,
@@ -312,7 +312,7 @@ class JointAscentState(State):
     Attributes
     ----------
     alpha, classes, counts, order, random
-        As of :class:`Table`.
+        As of :class:`VariableTable`.
     scored : int
         Scores ``x_i . w_k`` computed so far; n K of them are an epoch.
     known, known_at : float
@@ -342,10 +342,12 @@ class JointAscentState(State):
         G, B, rivals = np.empty((3, K))
         position, active, done, passes = ascend(
             problem.terms,
-            Table(self.alpha, self.classes, self.counts, problem.codes, self.order, self.random),
+            VariableTable(
+                self.alpha, self.classes, self.counts, problem.codes, self.order, self.random
+            ),
             self.w,
             Scratch(np.empty(K, self.w.dtype), G, B, rivals),
-            Place(self.position, self.active),
+            PassPosition(self.position, self.active),
             most,
             shrinking,
             self.meters,

@@ -29,7 +29,14 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers.base import EPOCH_METERS, Budget, DualAscent, DualState, Place, nothing
+from saddlesvm.solvers.base import (
+    EPOCH_METERS,
+    Budget,
+    DualAscent,
+    DualState,
+    PassPosition,
+    nothing,
+)
 from saddlesvm.solvers.costs import rows_cost
 from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, descend
 from saddlesvm.solvers.sdca import SDCA
@@ -279,7 +286,7 @@ class ParallelDCD(DualAscent):
         iterate = Iterate(state.alpha, state.w, nothing(), state.offset, nothing())
         left = budget.rows
         while left > 0 and state.actives[0] < state.order.size:
-            place = Place(int(state.positions[0]), int(state.actives[0]))
+            place = PassPosition(int(state.positions[0]), int(state.actives[0]))
             rest = int(meters["length"][0] or place.active) - place.position
             goal = Goal(min(left, max(rest, 1)), budget.relative_gap, 0)
             state.positions[0], state.actives[0], done = descend(

@@ -28,7 +28,7 @@ from saddlesvm.problem.loss import conjugate
 from saddlesvm.problem.terms import Pointwise, Terms, weight_of
 from saddlesvm.runtime.compiled import inlined, kernel, record_of
 from saddlesvm.runtime.randomness import copy_items
-from saddlesvm.solvers.base import Place
+from saddlesvm.solvers.base import PassPosition
 from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Rules, call_back, descend
 from saddlesvm.solvers.threaded.aggregation import be_careful, follow, measure_rho, safe_share
 from saddlesvm.solvers.threaded.phases import TURN, end_task, give_way, next_task
@@ -394,7 +394,7 @@ def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
     )
     position, active, visited = descend(
         scaled, own.deck, rules, Iterate(alpha, own.w, team.nothing, team.nothing, team.nothing),
-        Place(int(standing.position), int(standing.active)), Goal(some, -1.0, 0), own.meters,
+        PassPosition(int(standing.position), int(standing.active)), Goal(some, -1.0, 0), own.meters,
     )  # fmt: skip
     standing.position = position
     standing.active = active
@@ -484,11 +484,10 @@ def descend_together(
     gate: np.ndarray,
     k: int,
 ) -> None:
-    """Do tasks, of part k first, until all parts together have done the visits that they have left, or a pass
-    ends with an estimate of at most `target`, or few active rows are left.
+    """Do tasks, those of part k first, until the visits are done or a pass ends the call.
 
-    `offset` is the size of the multiplier of the intercept. The state of the parts is then in the
-    team's arrays.
+    A pass ends the call if its estimate is at most `target` or few active rows are left. `offset`
+    is the size of the multiplier of the intercept. The team says how far the parts are.
     """
     parts = team.views.shape[0]
     turn = 0
