@@ -280,11 +280,11 @@ class SolverBase:
         raise NotImplementedError
 
     def solution(self, problem: Any, state: Any) -> Any:
-        """Return the point to certify: the last iterate, an average of iterates or a random iterate."""
+        """Return the point to certify: the last iterate, an average or a random iterate."""
         raise NotImplementedError
 
     def last_point(self, problem: Any, state: Any) -> Any:
-        """Return the last point of the run; a solver whose solution is its best point overrides this."""
+        """Return the point where the run stands, if the solution is the best point so far."""
         return self.solution(problem, state)
 
     def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
@@ -328,8 +328,7 @@ def check_penalty(problem: Any, solver: Any) -> None:
 
 
 def check_place(problem: Any, solver: Any) -> None:
-    """Raise ValueError if the solver visits single rows, and the rows' place has passes over all of them only, or
-    their type lacks what it needs."""
+    """Raise ValueError if the solver needs more of the rows than their type or place has."""
     kind = type(getattr(problem, "X", None))
     if KINDS.get(kind) and not (solver.any_rows or solver.over_passes):
         raise ValueError(
@@ -413,8 +412,9 @@ class DualAscent(SolverBase):
 
 
 def is_fine(problem: Any, certificate: Certificate) -> bool:
-    """Whether a gap is so small that float32 weights would hide it: as a share of the objective, or, if C times the
-    losses is most of that, beside C times the rounding of the losses."""
+    """Return True if a gap is so small that float32 weights would hide it."""
+    # As a share of the objective, or, if C times the losses is most of that, beside C times the
+    # rounding of the losses.
     noise = COARSE_LOSS * problem.C * problem.row_sizes.weight * problem.unit
     return certificate.gap <= max(FINE_GAP * abs(certificate.primal), noise)
 

@@ -81,7 +81,7 @@ class ThreadsWork:
 
 @dataclass
 class ParallelState(DualState):
-    """The dual state; the parts' decks in sequence (`bounds` has their beginnings), and each part's numbers.
+    """The dual state, with the decks of the parts in sequence, and the numbers of each part.
 
     Attributes
     ----------
@@ -375,7 +375,7 @@ class ParallelDCD(DualAscent):
         )
 
     def certified(self, problem: Problem, state: ParallelState, evaluation: Evaluation) -> Any:
-        """Take the rebuilt weights over; call all rows back if the gap comes from rows that were set aside."""
+        """Take the rebuilt weights over; call rows back if the gap comes from those set aside."""
         known = evaluation.certificate.relative_gap
         state.part_meters["known"] = known
         if state.active < state.order.size and known > 2.0 * state.estimate:

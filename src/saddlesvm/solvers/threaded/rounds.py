@@ -288,7 +288,7 @@ def inverse_of(own: Own) -> Any:
 
 @inlined
 def take_all(team: Team, own: Own) -> None:
-    """Go on from the w that has been brought together; let sigma follow if that is due, or the visits end."""
+    """Go on from the w that was brought together; let sigma follow if that is due."""
     take_base(team, own)
     measure_rho(own.scaling, total(team.said.together), total(team.said.each))
     if asks_for_all(own):
@@ -353,7 +353,7 @@ def share_sums(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
 
 @inlined
 def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team, own: Own) -> None:
-    """If the pass lowered the dual objective (sigma was too small), undo part of it and raise sigma."""
+    """If the pass lowered the dual objective, undo part of it and raise sigma."""
     said = team.said
     rise = C * total(said.fall) - total(said.along)
     rounding = team.rounding * (C * abs(total(said.conjugates)) + total(said.square))
