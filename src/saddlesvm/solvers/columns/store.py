@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import dsyrk
@@ -149,8 +151,9 @@ class Gram:
             return upper if self.intercept else np.ascontiguousarray(upper[:m, :m])
         lower = np.zeros((m, m), order="F")
         step = max(1, BLOCK_VALUES // max(m, 1))
-        # type: ignore[union-attr]
-        held = self.store.columns.values
+
+        columns: Any = self.store.columns
+        held = columns.values
         sums = np.zeros(m)
         few = active.size < bend.size
         for start in range(0, active.size if m else 0, step):  # all features may have been left out
