@@ -17,7 +17,9 @@ that the best pull is near:
 and a feature whose pull, plus this, is below l1 has a weight of zero in every solution: it is left
 out for good.
 
-Losses with kinks have a proximal term, whose centre moves as that of :mod:`saddlesvm.solvers.newton`.
+Losses with kinks have a proximal term, with a centre c and a proximity q. Newton steps bring the
+first part of the gap, ``residual``, to zero. When it is small beside the second part, ``left``, the
+centre moves to the present multipliers and q shrinks.
 
 Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression";
 Massias, Gramfort and Salmon (2018), "Celer: a fast solver for the Lasso with dual extrapolation",
@@ -41,11 +43,17 @@ from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing
 from saddlesvm.solvers.bracket import LINE_TOLERANCE
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
-from saddlesvm.solvers.columns.model import OF_CORNERS, OF_CURVES, TINY, QuadraticModel, WorkingSet, worst_of
-from saddlesvm.solvers.columns.standing import Standing
+from saddlesvm.solvers.columns.model import (
+    OF_CORNERS,
+    OF_CURVES,
+    TINY,
+    QuadraticModel,
+    WorkingSet,
+    worst_of,
+)
 from saddlesvm.solvers.columns.store import ColumnStore
 from saddlesvm.solvers.curvature import coordinate_curvature
 from saddlesvm.solvers.smoothed import (
@@ -87,13 +95,20 @@ class ColumnsWork:
 
 
 @dataclass
-class ColumnsState(Standing, State):
+class ColumnsState(State):
     """The state of the column solver; an epoch is a pass over all rows and work on few columns.
-
-    `alpha` and `centre` have a place for each member.
 
     Attributes
     ----------
+    alpha, centre : ndarray of shape (n,)
+        Multipliers at the margins of the members, and the centre of the proximal term.
+    q : float
+        Proximity; 0 for none.
+    residual, left : float
+        The two parts of the gap: Newton steps reduce the first, moves of the centre the second.
+    steps : int
+    best : Best
+        The best points so far.
     pull : ndarray of shape (d + 1,)
         ``C sum_i a_i x_i`` of the multipliers at `w`.
     z : ndarray of shape (n,)
@@ -114,6 +129,13 @@ class ColumnsState(Standing, State):
     """
 
     proven: bool = True
+    alpha: np.ndarray = field(default_factory=nothing)
+    centre: np.ndarray = field(default_factory=nothing)
+    q: float = 0.0
+    residual: float = np.inf
+    left: float = 0.0
+    steps: int = 0
+    best: Best = field(default_factory=Best)
     pull: np.ndarray = field(default_factory=nothing)
     z: np.ndarray = field(default_factory=nothing)
     out: np.ndarray = field(default_factory=nothing)
@@ -212,13 +234,11 @@ class Columns(SolverBase):
         state.rough = state.rough and (
             state.ahead > 1.0 or state.best.primal < (1.0 - LITTLE) * before
         )
-        state.move_centre(
-            lambda stepped: self._evaluate(problem, state),
-            -np.inf,
-            ((0, APPROACH),),
-            ratio=MOVE_RATIO,
-            most=1,
-        )
+        # The proximal point method: the centre moves when the first part of the gap is small.
+        if state.q > 0.0 and state.residual <= MOVE_RATIO * state.left and not time_is_up():
+            state.centre[:] = state.alpha
+            state.q /= APPROACH
+            self._evaluate(problem, state)
         return state
 
     # ------------------------------------------------------------------ the working set
@@ -360,7 +380,9 @@ class Columns(SolverBase):
         primal = primal_of(problem.C, float(answers.sums[0]), regularizer.value(state.w))
         dual = dual_of(problem.C, float(conjugates), charged)
         left = problem.C * float(answers.sums[:3].sum())
-        state.judge((primal, dual), left, state.w, factor * dual_point)
+        state.left = left
+        state.best.keep((primal, dual), state.w, factor * dual_point)
+        state.estimate = state.best.relative_gap
         state.residual = max(primal - dual - left, 0.0)
         state.alpha = answers.alpha
         if self.screening and state.q == 0.0:

@@ -43,7 +43,9 @@ NEVER = np.iinfo(np.int64).max
 
 def alone(*arguments: Any) -> Any:
     """Refuse: without compiled code, threads cannot share phases."""
-    raise NotImplementedError("threads share work in compiled code only: unset NUMBA_DISABLE_JIT, or give n_jobs=1")
+    raise NotImplementedError(
+        "threads share work in compiled code only: unset NUMBA_DISABLE_JIT, or give n_jobs=1"
+    )
 
 
 add_one = instruction("add_one", alone)
