@@ -235,6 +235,51 @@ class Memory:
         return taken
 
 
+class Elsewhere(Memory):
+    """Rows that only passes reach: no single value can be read, so equations are solved by products.
+
+    Parameters
+    ----------
+    passes : Passes
+        See :mod:`saddlesvm.rows.passes`.
+    """
+
+    def __init__(self, passes: Any) -> None:
+        self.passes = passes
+        self.members = passes.members
+        self.n = self.members.size
+        self.d = passes.shape[1]
+        self.constant = passes.X.bias
+        self.kind = FLOAT64
+        self.is_sparse = False
+        self.values_per_row = float(self.d)
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Visit all rows, which are one block."""
+        yield slice(0, self.n), None
+
+    def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
+        """``x_i . W`` of the rows, the intercept included."""
+        found: np.ndarray = self.passes.margins(W)
+        return found
+
+    def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
+        """``sum_i a_i x_i`` over the rows."""
+        spread = np.zeros(self.passes.shape[0])
+        spread[self.members] = A
+        found: np.ndarray = self.passes.pull(spread)
+        return found
+
+    def diagonal(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
+        """A multiple of the identity with the trace of :meth:`gram`: single values cannot be had."""
+        norms = self.passes.norms()[rows]
+        return np.full(self.d + 1, float(bends @ norms) / (self.d + 1))
+
+    def take(self, rows: np.ndarray) -> Memory:
+        """Some of the rows, where they are."""
+        return Elsewhere(self.passes.among(self.members[rows]))
+
+
 def with_kind(matrix: Any, kind: np.dtype) -> Any:
     """A sparse matrix in a precision; SciPy's own way sorts the places of each row as well."""
     data = matrix.data.astype(kind, copy=False)

@@ -357,6 +357,8 @@ def choose_first(problem: Problem) -> tuple[str, str]:
         return FINISH, f"{FINISH}: {problem.members.size / problem.n_features:.3g} rows a feature"
     if not holds_square(problem.penalty):
         return FEATURES, f"{FEATURES}: the penalty holds no square"
+    if not problem.holds_rows:
+        return FINISH, f"{FINISH}: single rows are not to be had"
     return COORDINATES, f"{COORDINATES}, until the gap falls too slowly"
 
 

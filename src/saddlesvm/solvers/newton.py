@@ -40,7 +40,8 @@ from saddlesvm.problem.loss import (
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import Margins
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, margins
-from saddlesvm.rows.places import IN_CACHE, Memory
+from saddlesvm.rows.device import refuse_device
+from saddlesvm.rows.places import IN_CACHE, Elsewhere, Memory
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
@@ -508,6 +509,8 @@ class Newton(SolverBase):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
         """Begin at the given point; else at zero, or, for a loss with kinks over sparse rows, after some descent."""
+        if is_device(problem) and not suits(problem):
+            refuse_device(problem.place)
         touched = 0
         if start is None and not problem.intercept.homogeneous:
             start = evenly(problem)
@@ -625,7 +628,8 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
 
         task.confirm = balance
     task.norms = problem.gathered(problem.norms)
-    task.most_side = largest_side(memory)
+    # Factors are made of single rows, products of passes.
+    task.most_side = largest_side(memory) if problem.holds_rows else 0
     if problem.fixed.size or not problem.intercept.homogeneous:
         task.linear = -problem.fixed if problem.fixed.size else np.zeros(place.d + 1)
         task.linear[-1] += problem.C * problem.intercept.asked
@@ -642,7 +646,7 @@ def is_compiled(problem: Problem) -> bool:
     """Return True if compiled loops answer the scores: where rows are many, or the loss takes numbers only."""
     if problem.in_arrays:
         return not is_smooth(problem.loss) and methods_of(problem.loss).dual_step is None
-    return problem.place is None or problem.holds_rows
+    return not is_device(problem)
 
 
 def suits(problem: Any) -> bool:
@@ -667,4 +671,6 @@ def place_of(problem: Any) -> Memory:
     if is_device(problem):
         place: Memory = problem.passes.blocks_of()
         return place
+    if not problem.holds_rows:
+        return Elsewhere(problem.passes)
     return Memory(problem.X, problem.members)
