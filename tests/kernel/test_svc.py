@@ -174,7 +174,7 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
         ({"gamma": None}, "gamma must be 'scale', 'auto' or a finite number of at least 0; got None"),
         ({"degree": "a"}, "degree must be a finite number of at least 0; got 'a'"),
         ({"coef0": "a"}, "coef0 must be a finite number; got 'a'"),
-        ({"max_iter": 0}, "max_iter must be positive"),
+        ({"max_iter": 0}, "max_iter must be -1 or positive"),
         ({"C": -1.0}, "C must be a positive finite number"),
         ({"C": 2.0, "lam": 0.1}, "give either C or lam"),
         ({"loss": "logistic"}, "logistic"),
