@@ -32,7 +32,16 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.bounds import Facts, PointSizes, Sums, add_sizes, dual_of, point_sizes, primal_of, summed
+from saddlesvm.problem.bounds import (
+    Facts,
+    PointSizes,
+    Sums,
+    add_sizes,
+    dual_of,
+    point_sizes,
+    primal_of,
+    summed,
+)
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance
 from saddlesvm.problem.problem import Problem

@@ -1,41 +1,78 @@
-"""Newton's method and the active-set method over rows in files: a sweep is a pass, for any number of problems.
+"""Newton's method and the active-set method over rows in files: one sweep is one pass.
 
-A sweep reads every row once. It evaluates a point and tells what the next step needs: the matrix of
-the rows that bend (:mod:`saddlesvm.solvers.newton_over_passes`), or the pull of the decided rows
-and the values of the free rows (:mod:`saddlesvm.solvers.active_set`). The step is
-found in memory. Nothing but the dual variables is kept of a row, and a sweep's certificate reads
-nothing. Both methods begin at the solution of a sample, chunks from all over the files; Newton's
-method then takes some three to eight sweeps, whatever C is.
+A sweep reads every row once, for any number of problems. It evaluates a point and tells what the
+next step needs: the matrix of the rows that bend (:mod:`saddlesvm.solvers.newton_over_passes`), or
+the pull of the decided rows and the values of the free ones
+(:mod:`saddlesvm.solvers.active_set`). The step is found in memory. Nothing but the
+dual variables is kept of a row, and a sweep's certificate reads nothing. Both methods begin at the
+solution of a sample, chunks from all over the files; Newton's method then takes some three to eight
+sweeps, whatever C is.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import Sums, dual_of, summed
-from saddlesvm.problem.certificate import Certificate, Point
+from saddlesvm.problem.bounds import PointSizes, Sums, dual_of, summed
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
+from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.passes import Part
-from saddlesvm.rows.places import Memory
-from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.active_set import FILLED, ActiveSet
 from saddlesvm.solvers.base import nothing, start_alpha
 from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary
-from saddlesvm.solvers.newton import AT_START, solve_roughly
+from saddlesvm.solvers.newton import AT_START
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses, is_wide
 from saddlesvm.solvers.over_passes import OverPasses, Setting
-from saddlesvm.solvers.sweeps import CarriedDuals, Sweeps, SweepState, SweepWork, proven, reader_of
+from saddlesvm.solvers.sweeps import (
+    FEWEST_BLOCKS,
+    Sweeps,
+    SweepState,
+    SweepWork,
+    read_sample,
+    reader_of,
+    solve_sample,
+    sums_without_rows,
+)
 from saddlesvm.solvers.taken_rows import WORK_BYTES
-from saddlesvm.solvers.task import Task
 
-FEWEST_BLOCKS = 3  # blocks of the files from which on one is worth a first solution
+
+class CarriedDuals:
+    """A dual point of an earlier solver, whose bound the first sweep of another one proves.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : ndarray of shape (n_all,)
+        It is balanced in place if the intercept is free.
+    """
+
+    def __init__(self, problem: Problem, alpha: np.ndarray) -> None:
+        if problem.intercept.constrained:
+            alpha[:] = problem.balanced(alpha)
+        self.problem = problem
+        self.alpha = alpha
+        self.pull = np.zeros(problem.n_features + 1)
+
+    def visit(self, part: Part) -> None:
+        """Add the pull of a part's rows."""
+        add_rows(part.X, part.rows, part.of(self.alpha), self.pull)
+
+    def sum_up(self) -> tuple[np.ndarray, float, float, PointSizes]:
+        """Return the pull of all rows, the sums of conjugates and their sizes, and point sizes."""
+        problem = self.problem
+        signs = problem.intercept.constrained
+        _, conjugates, charged = sums_without_rows(problem, self.alpha)
+        sizes = problem.point_sizes(self.alpha, signs=signs)
+        return problem.pulled(self.pull), conjugates, charged, sizes
 
 
 @dataclass
@@ -50,7 +87,7 @@ class PassesState(SweepState):
         Its proven objective and the rounding in that, if the method does not keep them itself.
     method : OverPasses
     proving : bool
-        This sweep balances the multipliers of the last point, whose intercept is free, and proves it.
+        True if this sweep balances the multipliers of the last point, whose intercept is free.
     proof : ndarray of shape (7,) or (0,)
         The sums of its certificate, if the last sweep computed them.
     """
@@ -68,27 +105,30 @@ class PassesOverFiles(Sweeps):
 
     name: ClassVar[str] = "newton"
 
-    def begun(self, problem: Problem, w: np.ndarray) -> Any:
-        """The method at its beginning, at these weights."""
-        raise NotImplementedError
+    @abstractmethod
+    def begin_method(self, problem: Problem, w: np.ndarray) -> Any:
+        """Begin the method at these weights."""
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Return True: the weights of a start are all that a run takes."""
         return True
 
     def setting(self, problem: Problem, target: float) -> Setting:
-        """The problem as the method has it, to be solved to a relative gap."""
-        return Setting(problem.loss, problem.C, problem.regularizer, target, float(problem.rooms.kept_bytes))
+        """Return the problem as the method has it, to be solved to a relative gap."""
+        room = float(problem.rooms.kept_bytes)
+        return Setting(problem.loss, problem.C, problem.regularizer, target, room)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PassesState:
         """Begin; no row is read."""
-        streamed = self.suited(problem)
+        streamed = self.check_problem(problem)
         if start is None or start.alpha is not streamed.rooms.duals:
             streamed.rooms.duals[:] = start_alpha(problem, start)
-        given = None if start is None else start.w
-        w = np.zeros(problem.n_features + 1) if given is None else np.array(given, dtype=np.float64)
-        method = self.begun(streamed, w)
-        return PassesState(w=w, alpha=streamed.rooms.duals, active=problem.members.size, method=method)
+        w = np.zeros(problem.n_features + 1)
+        if start is not None and start.w is not None:
+            w = np.array(start.w, dtype=np.float64)
+        method = self.begin_method(streamed, w)
+        n = problem.members.size
+        return PassesState(w=w, alpha=streamed.rooms.duals, active=n, method=method)
 
     def visit(self, problem: Problem, state: PassesState, part: Part) -> None:
         """Add what the rows of a block answer."""
@@ -96,15 +136,20 @@ class PassesOverFiles(Sweeps):
         work = state.work
         question = method.ask_balanced() if state.proving else method.question()
         if work.found is None:
+            spare = problem.rooms.spare
+            work.found = question.empty()
+            work.alpha = np.zeros(problem.y.size) if spare is None else spare
             # The first sweep proves the dual point that the run was given, beside its own.
-            carried = None if method.passes else state.alpha
-            work.begin(question.empty(), problem, carried)
+            if not method.passes and state.alpha.any():
+                work.carried = CarriedDuals(problem, state.alpha)
         if work.carried is not None:
             work.carried.visit(part)
         alpha = part.of(work.alpha)
         question.add_to(work.found, problem.terms_of(part), part.rows, alpha, part.first)
 
-    def end_of_sweep(self, problem: Problem, state: PassesState, work: SweepWork, target: float) -> None:
+    def end_sweep(
+        self, problem: Problem, state: PassesState, work: SweepWork, target: float
+    ) -> None:
         """Take a step, or the proof of the last step's point."""
         method = state.method
         found = work.found
@@ -120,8 +165,9 @@ class PassesOverFiles(Sweeps):
             _keep_better(problem, state, sums, work.alpha)
             return
         if work.carried is not None:
-            _carry(problem, state, work.carried)
-        # With a free intercept a proof takes a sweep of its own, unless the method balances multipliers itself.
+            _take_bound(problem, state, work.carried)
+        # With a free intercept a proof takes a sweep of its own, unless the method balances
+        # multipliers itself.
         proof_is_due = problem.intercept.constrained and not method.balances
         evaluates = method.evaluates
         model = method.take(setting, found)
@@ -145,20 +191,24 @@ class PassesOverFiles(Sweeps):
         state.proves_itself = not proof_is_due and method.proves(problem.intercept)
 
     def solution(self, problem: Problem, state: PassesState) -> Point:
-        """The point of the last sweep, with its certificate (with a free intercept only if it was proven)."""
+        """Return the point of the last sweep, with its certificate if that was proven."""
         method = state.method
         proof = state.proof
         if not method.proves(problem.intercept):
             return Point(state.w, state.alpha)
-        sums = Sums(*proof.tolist()) if proof.size else method.proven(problem.facts)
+        if proof.size:
+            sums = Sums(*proof.tolist())
+        else:
+            sums = method.proven(problem.facts)
         certificate = Certificate.of(problem.strength, sums)
         if state.dual_bound.size:
             dual, rounding = state.dual_bound.tolist()
             certificate = replace(certificate, dual=dual, dual_rounding=rounding)
-        point = proven(problem, method.model, state.alpha, certificate)
+        evaluation = Evaluation.of(problem, method.model, state.alpha, certificate)
         if problem.intercept.constrained and not (method.balances or proof.size):
-            return Point(method.model, known=(point.proven,) if point.proven and state.dual_bound.size else ())
-        return point
+            # Only the bound of an earlier point is known.
+            return Point(method.model, known=(evaluation,) if state.dual_bound.size else ())
+        return Point(method.model, state.alpha, proven=evaluation)
 
 
 @dataclass(frozen=True)
@@ -171,56 +221,44 @@ class NewtonOnFiles(PassesOverFiles):
     Parameters
     ----------
     memory : float, default=inf
-        Bytes that the matrices of a problem may take. If they take more, a sweep is a product with the matrix.
+        Bytes that the matrices of a problem may take. If they take more, a sweep is a product with
+        the matrix.
     """
 
     memory: float = field(default=np.inf, repr=False)
 
-    def suited(self, problem: Problem) -> Any:
-        """The problem; raise ValueError for a loss with kinks."""
+    def check_problem(self, problem: Problem) -> Any:
+        """Return the problem; raise ValueError for a loss with kinks."""
         if not is_smooth(problem.loss):
             raise ValueError(
-                f"Newton's method over rows in files takes smooth losses only, not {loss_name(problem.loss)}: use "
-                "solver='auto', 'blocks', or loss='squared_hinge'"
+                "Newton's method over rows in files takes smooth losses only, not "
+                f"{loss_name(problem.loss)}: use solver='auto', 'blocks', or loss='squared_hinge'"
             )
-        return super().suited(problem)
+        return super().check_problem(problem)
 
-    def begun(self, problem: Problem, w: np.ndarray) -> NewtonOverPasses:
-        """The method at its beginning."""
-        n = problem.members.size
+    def begin_method(self, problem: Problem, w: np.ndarray) -> NewtonOverPasses:
+        """Begin the method at these weights."""
+        free = problem.scale if problem.intercept.constrained else 0.0
         wide = is_wide(w.size, self.memory)
-        a_row = problem.row_bytes + WORK_BYTES
-        room = min(1.0, FILLED * problem.rooms.kept_bytes / a_row / max(n, 1))
-        return NewtonOverPasses.begin(
-            w, n, wide=wide, room=room, free=problem.scale if problem.intercept.constrained else 0.0
-        )
+        return NewtonOverPasses.begin(w, problem.members.size, wide=wide, free=free)
 
     def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
         """Begin at the solution of a block, of chunks from all over the files."""
-        if any(state.method.passes or state.method.at.any() or state.work.block for state in states):
+        for state in states:
+            if state.method.passes or state.method.at.any() or state.work.block:
+                return
+        n_blocks = reader_of(problems[0]).n_blocks
+        rows = min(problem.members.size for problem in problems) / n_blocks
+        if n_blocks < FEWEST_BLOCKS or rows < AT_START * states[0].method.at.size:
             return
-        reader = reader_of(problems[0])
-        rows = min(problem.members.size for problem in problems) / reader.n_blocks
-        if reader.n_blocks < FEWEST_BLOCKS or rows < AT_START * states[0].method.at.size:
-            return
-        chunks = np.unique(np.linspace(0, reader.n_chunks - 1, reader.per_block).astype(int))
-        block = reader.fetch(chunks.tolist())
+        block = read_sample(problems[0])
         for problem, state in zip(problems, states, strict=True):
             local = problem.of_block(block)
             state.rows_touched += local.members.size
             if local.members.size > 0:
-                state.method.start_at(solution_of_share(local, problem.members.size))
-
-
-def solution_of_share(local: Problem, n: int) -> np.ndarray:
-    """Weights that nearly solve the problem of some rows, which weigh as much as n rows do."""
-    place = Memory(local.X, local.members)
-    ridge = np.ones(place.d + 1)
-    if local.intercept.constrained:
-        ridge[-1] = 0.0
-    task = Task(place, Binary.of(local), ridge, local.C * n / place.n, keeps_factor=True)
-    with blas_for(0.0), np.errstate(all="ignore"):
-        return solve_roughly(task, np.zeros(place.d + 1))[0]
+                w = np.zeros(problem.n_features + 1)
+                n = problem.members.size
+                state.method.start_at(solve_sample(local, Binary.of(local), n, w))
 
 
 @dataclass(frozen=True)
@@ -238,30 +276,29 @@ class ActiveSetOnFiles(PassesOverFiles):
 
     memory: float = field(default=2.5e8, repr=False)
 
-    def suited(self, problem: Problem) -> Any:
-        """The problem; raise ValueError for a smooth loss, or multipliers of a given sum."""
+    def check_problem(self, problem: Problem) -> Any:
+        """Return the problem; raise ValueError for a smooth loss, or multipliers of a given sum."""
         if is_smooth(problem.loss) or not problem.intercept.homogeneous:
             what = f"{loss_name(problem.loss)} with intercept {str(problem.intercept)!r}"
             raise ValueError(
-                f"the active set is for piecewise linear losses whose multipliers have no given sum, not {what}"
+                "the active set is for piecewise linear losses whose multipliers have no given "
+                f"sum, not {what}"
             )
-        return super().suited(problem)
+        return super().check_problem(problem)
 
-    def begun(self, problem: Problem, w: np.ndarray) -> ActiveSet:
-        """The method at its beginning."""
-        return ActiveSet.begin(w, room_for(problem), problem.members.size)
+    def begin_method(self, problem: Problem, w: np.ndarray) -> ActiveSet:
+        """Begin the method at these weights."""
+        return ActiveSet.begin(w, count_room(problem), problem.members.size)
 
     def setting(self, problem: Problem, target: float) -> Setting:
-        """The problem as the method has it."""
+        """Return the problem as the method has it."""
         return super().setting(problem, target)._replace(memory=self.memory)
 
     def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
         """Begin at the solution of a sample: a block, of chunks from all over the files."""
         if states[0].method.width != 0.0:
             return
-        reader = reader_of(problems[0])
-        chunks = np.unique(np.linspace(0, reader.n_chunks - 1, reader.per_block).astype(int))
-        block = reader.fetch(chunks.tolist())
+        block = read_sample(problems[0])
         for problem, state in zip(problems, states, strict=True):
             local = problem.of_block(block)
             method = state.method
@@ -275,11 +312,14 @@ class ActiveSetOnFiles(PassesOverFiles):
             question = method.sample_question(method.most / max(local.members.size, 1))
             found = question.empty()
             question.add_to(found, local.terms, local.members)
-            method.learn(setting, method.of_sample(setting, problem.members.size).solve(found))
+            sample = method.of_sample(setting, problem.members.size)
+            method.learn(setting, sample.solve(found))
 
 
-def _keep_better(problem: Problem, state: PassesState, sums: Sums, alpha: np.ndarray | None) -> None:
-    """Keep a dual point, with its proof, unless a better point is kept already."""
+def _keep_better(
+    problem: Problem, state: PassesState, sums: Sums, alpha: np.ndarray | None
+) -> None:
+    """Keep a dual point, with its proof, if none is better; None for the one that is kept."""
     certificate = Certificate.of(problem.strength, sums)
     if state.dual_bound.size and certificate.dual < state.dual_bound[0]:
         return
@@ -288,18 +328,19 @@ def _keep_better(problem: Problem, state: PassesState, sums: Sums, alpha: np.nda
         state.alpha[:] = alpha
 
 
-def _carry(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
-    """Take the bound of the dual point over that was carried through the first sweep."""
+def _take_bound(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
+    """Take over the bound of the dual point that was carried through the first sweep."""
     method = state.method
-    pull, conjugates, charged, sizes = carried.found()
+    pull, conjugates, charged, sizes = carried.sum_up()
     if method.balances:
         dual = dual_of(problem.C, conjugates, problem.regularizer.conjugate(pull))
         method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
         return
-    found = 0.0, conjugates, np.inf, charged, np.inf
-    _keep_better(problem, state, summed(problem.facts, found, sizes, method.at, pull), None)
+    found = (0.0, conjugates, np.inf, charged, np.inf)
+    sums = summed(problem.facts, found, sizes, method.at, pull)
+    _keep_better(problem, state, sums, None)
 
 
-def room_for(problem: Problem) -> int:
-    """Rows that the active-set method may take along."""
+def count_room(problem: Problem) -> int:
+    """Count the rows that the active-set method may take along."""
     return max(int(problem.rooms.kept_bytes / (problem.row_bytes + WORK_BYTES)), 1)
