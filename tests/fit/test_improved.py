@@ -19,7 +19,7 @@ from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.penalties import ElasticNet
 from saddlesvm.problem.problem import make_problem
-from saddlesvm.problem.rescaling import GAIN, PRECISION, better
+from saddlesvm.problem.rescaling import GAIN, PRECISION, improve
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
@@ -113,7 +113,7 @@ def test_the_intercept_alone_is_better_than_nothing() -> None:
     X, y = hostile()
     y[y < 0][:20] = 1.0
     problem = make_problem(as_rows(1e6 * X, 1.0), y, make_loss("hinge"), C=1e-3, intercept="regularized")
-    point = better(problem, None)
+    point = improve(problem, None)
     found = evaluate(problem, point).certificate
     for last in np.linspace(-2.0, 2.0, 81):
         w = np.zeros(X.shape[1] + 1)
@@ -126,7 +126,7 @@ def test_an_optimum_is_left_alone() -> None:
     problem = make_problem(as_rows(X / X.std(axis=0)), y, make_loss("logistic"), C=1.0)
     result = fit(problem, Newton(), Limits(tol=1e-12))
     w = np.append(result.coef, 0.0)
-    assert better(problem, evaluate(problem, Point(w=w, alpha=result.alpha))) is None
+    assert improve(problem, evaluate(problem, Point(w=w, alpha=result.alpha))) is None
 
 
 @pytest.mark.parametrize("kind", ["none", "regularized", "free"])

@@ -15,7 +15,7 @@ from scipy.optimize import minimize_scalar
 from test_intercepts import with_total
 
 from saddlesvm.problem import certificate, responses
-from saddlesvm.problem.bounds import SLACK, STILL, Sums, margin_errors, point_sizes, to_the_sum
+from saddlesvm.problem.bounds import SLACK, STILL, Sums, margin_errors, move_to_sum, point_sizes
 from saddlesvm.problem.certificate import (
     Certificate,
     Evaluation,
@@ -319,7 +319,7 @@ def test_a_primal_objective_bounds_every_model_within_the_drift(
     problem = make_problem(as_rows(X, 1.5), labels(X, Hinge(), 0), Hinge(), C=C, intercept=Free(1.5, 3.0))
     alpha = problem.intercept.balanced(problem.pointwise, problem.members, np.zeros(20))
     w = np.array([0.6, -0.3, 0.2, 0.0]) * (1.0 if C > 1e-3 else 1e-1)
-    monkeypatch.setattr(certificate, "expanded", lambda *_: (w, drift))
+    monkeypatch.setattr(certificate, "weights_by_short_sums", lambda *_: (w, drift))
     found = evaluate(problem, Point(alpha=alpha))
     random = np.random.default_rng(1)
     ways = [w[:-1], -w[:-1], *random.normal(size=(40, 3)), *X, *-X]
@@ -460,7 +460,7 @@ def test_variables_of_both_signs_are_shortened() -> None:
     alpha = np.where(np.arange(9) % 2, -0.25, 0.5)
     for total in (0.5, 1.0, 1.5):
         problem, move, sizes, charged = asked(total, alpha, Hinge())
-        assert move == to_the_sum(sizes, problem.members.size, charged, total) and math.isfinite(move.pulled)
+        assert move == move_to_sum(sizes, problem.members.size, charged, total) and math.isfinite(move.pulled)
         assert move.pulled == move.share * sizes.pulled
 
 

@@ -12,7 +12,7 @@ from saddlesvm import LinearSVC
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.problem.losses import SquaredHinge
 from saddlesvm.problem.problem import make_problem
-from saddlesvm.problem.short_sums import expanded, pulled_by_short_sums
+from saddlesvm.problem.short_sums import pulled_by_short_sums, weights_by_short_sums
 from saddlesvm.rows.layouts import as_rows
 
 
@@ -56,7 +56,7 @@ def test_published_weights_are_the_exact_ones_but_for_their_rounding(layout, n):
     members = np.delete(np.arange(n), np.arange(2, n, 7))
     given = as_rows(sparse.csr_matrix(X) if layout == "csr" else X, 1.0)
     problem = make_problem(given, np.ones(n), SquaredHinge(), C=2.0, members=members, intercept="regularized")
-    w, away = expanded(problem, a)
+    w, away = weights_by_short_sums(problem, a)
     pulls, _ = exact(X[members], a[members], 2.0)
     apart = np.array([float(Fraction(one) - pull) for one, pull in zip(w[:2], pulls, strict=True)])
     assert w[2] == 0.0

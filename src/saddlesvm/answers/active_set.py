@@ -39,7 +39,7 @@ from saddlesvm.answers.neighbourhood import Neighbourhood
 from saddlesvm.problem.bounds import SLACK, UNIT, gamma, radii
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.short_sums import expanded
+from saddlesvm.problem.short_sums import weights_by_short_sums
 from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.solvers.linear_algebra import gram_block
 
@@ -158,7 +158,7 @@ def _missing_shares(
 def _weights(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     """Return ``v = C sum_i a_i x_i`` of the members, and a bound on its rounding."""
     spread = problem.spread(alpha)
-    v, off = expanded(problem, spread)
+    v, off = weights_by_short_sums(problem, spread)
     v[-1] = problem.scale * math.fsum((problem.C * alpha).tolist())
     rounded = problem.C * float(
         np.einsum("i,i", np.abs(alpha), radii(problem.gathered(problem.norms)))

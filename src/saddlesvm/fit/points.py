@@ -14,7 +14,7 @@ import numpy as np
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rescaling import better
+from saddlesvm.problem.rescaling import improve
 from saddlesvm.runtime.clock import limit_step
 
 
@@ -142,7 +142,7 @@ class Points:
         if self.keeps_last:
             return
         with limit_step(seconds):
-            point = better(self.problem, model or self.best)
+            point = improve(self.problem, model or self.best)
         if point is not None:
             found = evaluate(self.problem, point)
             lowest = self.improved or self.best

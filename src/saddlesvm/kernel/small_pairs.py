@@ -53,8 +53,8 @@ from saddlesvm.problem.bounds import (
     ValueSums,
     gamma,
     loss_sizes,
+    move_to_sum,
     sums_of_values,
-    to_the_sum,
 )
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
@@ -308,7 +308,7 @@ def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
     sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
     # The kernel adds SHORT variables, then their sum; few rows meet no more than in array code.
     additions = max(PAIRED, SHORT + group.rows / SHORT + 8.0)
-    return to_the_sum(sizes, group.rows, charged, total, lambda: room, additions)
+    return move_to_sum(sizes, group.rows, charged, total, lambda: room, additions)
 
 
 class SmallPairs(TogetherFirst):

@@ -77,7 +77,7 @@ def norm_of(w: np.ndarray) -> float:
     return SLACK * math.sqrt(square(w))
 
 
-def moved(norm: float, distance: float) -> float:
+def growth_of_square(norm: float, distance: float) -> float:
     """By how much half a squared norm can grow as its point moves; with room for rounding."""
     # (norm + distance)^2 / 2 - norm^2 / 2 = distance (norm + distance / 2).
     return distance * (norm + distance)
@@ -405,7 +405,7 @@ class Room(NamedTuple):
     charged: float
 
 
-def to_the_sum(
+def move_to_sum(
     point: PointSizes,
     count: float,
     charged: float,
@@ -487,7 +487,9 @@ def dual_of(C: float, conjugates: Value, charged: Value) -> Value:
     return -C * conjugates - charged
 
 
-def accounted(C: float, paid: Bounded, conjugates: Bounded, own: Bounded, reached: Bounded) -> Sums:
+def assemble_sums(
+    C: float, paid: Bounded, conjugates: Bounded, own: Bounded, reached: Bounded
+) -> Sums:
     """The four numbers with bounds on their rounding: every certificate's account is made here.
 
     Parameters
@@ -581,7 +583,7 @@ def summed(
         move = STILL
         if regularizer.intercept.constrained:
             total = regularizer.intercept.total
-            move = to_the_sum(sizes, rows.rows, charged, total)
+            move = move_to_sum(sizes, rows.rows, charged, total)
 
     # Products that underflow; the norm of tiny weights is zero itself.
     is_zero = not (regularizer.seen(w).any() or sizes.pulled > 0.0)
@@ -606,9 +608,9 @@ def summed(
         if near is not None:
             pull = near.pull
             distance = near.errors + move.share * near.sizes + 4.0 * UNIT * np.abs(pull)
-        shorter = regularizer.beyond(pull, distance)
+        shorter = regularizer.find_shortening(pull, distance)
         reached = Bounded(regularizer.conjugate((1.0 - shorter) * pull), C * charged * shorter)
-    return accounted(
+    return assemble_sums(
         C,
         Bounded(paid, paid_rounding(loss, paid, rows, sizes, errors, around)),
         Bounded(conjugates, conjugate_rounding(loss, charged, sizes) + move.charged),
@@ -645,14 +647,14 @@ def _reached(
     # Bound (5): R* at the computed pull, and what the way to the exact one can add.
     norm = norm_of(regularizer.seen(regularizer.weights(pull)))
     value = regularizer.conjugate(pull)
-    direct = Bounded(value, gamma(w.size + 4.0) * value + moved(norm, rounded + shift))
+    direct = Bounded(value, gamma(w.size + 4.0) * value + growth_of_square(norm, rounded + shift))
     if not is_plain or through.off == math.inf:
         return direct
 
     # Bound (4): R*(v) = v . w - R(w) + ||v - w||^2 / 2, the last term by the computed pull.
-    apart = regularizer.apart(w, pull)
+    apart = regularizer.fenchel_gap(w, pull)
     off = through.off + gamma(w.size + 4.0) * apart
-    off += moved(math.sqrt(2.0 * apart), drift)
+    off += growth_of_square(math.sqrt(2.0 * apart), drift)
     off += shift * (norm + drift + shift)
     return min(direct, Bounded(through.value + apart, off), key=sum)
 
@@ -716,6 +718,6 @@ def sums_of_values(
     # Half a squared norm at the dual point that is feasible exactly.
     norm = math.sqrt(2.0 * max(reached.value + reached.off, 0.0))
     distance = away + C * sum(move.pulled for move in moves)
-    reached = Bounded(reached.value, reached.off + moved(norm, distance))
+    reached = Bounded(reached.value, reached.off + growth_of_square(norm, distance))
     paid_and_asked = Bounded(paid + asked.value, above + asked.off)
-    return accounted(C, paid_and_asked, Bounded(conjugates, below), own, reached)
+    return assemble_sums(C, paid_and_asked, Bounded(conjugates, below), own, reached)

@@ -21,7 +21,7 @@ from saddlesvm.problem.bounds import (
     NearPull,
     Sums,
     dual_of,
-    moved,
+    growth_of_square,
     norm_of,
     point_sizes,
     primal_of,
@@ -32,7 +32,7 @@ from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength
 from saddlesvm.problem.responses import Responses, RowSums, responses_of
-from saddlesvm.problem.short_sums import expanded, pulled_by_short_sums
+from saddlesvm.problem.short_sums import pulled_by_short_sums, weights_by_short_sums
 from saddlesvm.problem.sums import dual_weights
 
 ASSEMBLING = 32  # roundings between the sums and a certificate in the user's form
@@ -356,7 +356,7 @@ def evaluate(
     # A primal solver's weights: the dual point follows from the scores of the rows, or is given.
     if point.alpha is None or (point.w is not None and not point.tracks):
         responses = responses_of(problem, np.asarray(point.w, dtype=np.float64), given_offset)
-        return certified(responses, *responses.beside(point.alpha))
+        return certified(responses, *responses.choose_dual_point(point.alpha))
 
     # A dual point: its running pull is used in a quick estimate, and kept as the model's if it is
     # float64; else the pull is computed anew from the rows.
@@ -373,7 +373,7 @@ def evaluate(
     w = problem.regularizer.weights(running)
     drift = 0.0
     if not problem.intercept.homogeneous:
-        w, drift = expanded(problem, alpha)
+        w, drift = weights_by_short_sums(problem, alpha)
 
     # The sums over the rows, and the pull that the bound rests on: none for an estimate.
     responses = responses_of(problem, w, given_offset)
@@ -449,7 +449,7 @@ def certify_responses(
 
     # What the offset of a free intercept costs, and what the weights may be off.
     paid = found.paid + problem.intercept.paid(responses.offset or 0.0)
-    above = found.primal_rounding + moved(norm_of(responses.scored), drift)
+    above = found.primal_rounding + growth_of_square(norm_of(responses.scored), drift)
     # Dual variables of zero are feasible, with a bound of zero, unless a sum is required of them.
     is_zero_feasible = problem.intercept.homogeneous and not problem.fixed.size
     at_zero = 0.0 if is_zero_feasible else -math.inf

@@ -295,7 +295,7 @@ class Scores:
         self.scored = w
         self.paid = paid
 
-    def beside(self, alpha: Any) -> tuple[Any, np.ndarray]:
+    def choose_dual_point(self, alpha: Any) -> tuple[Any, np.ndarray]:
         """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
         return (
             dual_of_weights(self.problem, self.w)

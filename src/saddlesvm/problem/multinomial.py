@@ -210,7 +210,7 @@ class Probabilities:
         errors = score_errors(facts.rows, w, facts.loss.share)
         self.found = RowSums(sums, facts, sizes, errors, Move(4.0 * UNIT * gained, drift / C))
 
-    def beside(self, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
+    def choose_dual_point(self, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
         """No variables, whatever is given, and the pull of the probabilities' dual point."""
         return NO_DUALS, self.pull
 

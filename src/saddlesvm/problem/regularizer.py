@@ -184,7 +184,7 @@ class Regularizer:
         v[:-1] = parts[0] * w[:-1] + parts[1] * np.sign(w[:-1])
         return v
 
-    def apart(self, w: np.ndarray, v: np.ndarray) -> float:
+    def fenchel_gap(self, w: np.ndarray, v: np.ndarray) -> float:
         """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly if w belongs to v."""
         if self.is_plain:
             return 0.5 * square(self.seen(w - v))
@@ -209,7 +209,7 @@ class Regularizer:
             self.last.domain_scale(self._penalised_last(v)),
         )
 
-    def beyond(self, v: np.ndarray, distance: float | np.ndarray) -> float:
+    def find_shortening(self, v: np.ndarray, distance: float | np.ndarray) -> float:
         """Return the share to shorten dual variables by for a finite R* at every pull so near to v.
 
         `distance` is a number for all places, or an array with a number for each.

@@ -43,7 +43,7 @@ ANY = (-np.inf, np.inf)  # factors
 Candidate = tuple[float, Any]  # the objective in the C form, and a point for `evaluate`
 
 
-def lowest(
+def minimise(
     objective: Callable[[float], float], within: tuple[float, float] = ANY
 ) -> tuple[float, float]:
     """Return the allowed factor with the lowest objective, which is convex, and that objective.
@@ -69,7 +69,7 @@ def lowest(
     return factor, value
 
 
-def _without_loss(
+def _try_without_loss(
     least: float,
     paid: Callable[[float], float],
     charged: Callable[[float], float],
@@ -136,14 +136,14 @@ def multiple(
     before = np.inf
     first = offset
     for _ in range(TURNS):
-        factor, value = lowest(objective, within)
+        factor, value = minimise(objective, within)
         if not kind.constrained or before - value <= TURN_GAIN * abs(value):
             break
         before = value
         offset = kind.best(terms, problem.members, factor * z, offset)
     if is_classification(problem.loss):
         least = float((terms.y[problem.members] * (z + first)).min())
-        found = _without_loss(
+        found = _try_without_loss(
             least, lambda factor: paid(factor, factor * first), charged, value, within
         )
         if found is not None:
@@ -220,11 +220,11 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
         def objective(factor: float, paid: Any = paid, charged: Any = charged) -> float:
             return primal_of(problem.C, paid(factor), charged(factor))
 
-        factor, value = lowest(objective)
-        factor, value = _without_loss(float(leads(scores, own).min()), paid, charged, value) or (
-            factor,
-            value,
-        )
+        factor, value = minimise(objective)
+        least = float(leads(scores, own).min())
+        without = _try_without_loss(least, paid, charged, value)
+        if without is not None:
+            factor, value = without
         yield value, Point(w=factor * W)
 
 
@@ -237,7 +237,7 @@ def _multiples(problem: JointProblem, model: Evaluation | None) -> Iterator[Cand
         yield primal_of(problem.C, paid, problem.regularizer.value(factor * W)), Point(w=factor * W)
 
 
-def better(problem: Any, model: Evaluation | None) -> Any:
+def improve(problem: Any, model: Evaluation | None) -> Any:
     """A point whose objective is lower than the model's by more than rounding; else None.
 
     It is the best multiple of the model's weights, or the best intercept without weights.

@@ -28,10 +28,10 @@ from saddlesvm.problem.bounds import (
     Room,
     dual_of,
     margin_errors,
+    move_to_sum,
     norm_of,
     point_sizes,
     radii,
-    to_the_sum,
 )
 from saddlesvm.problem.intercepts import Group
 from saddlesvm.problem.loss import traits_of
@@ -95,7 +95,7 @@ class Responses(Protocol):
     @property
     def offset(self) -> float | None: ...
 
-    def beside(self, alpha: Any) -> tuple[Any, np.ndarray]:
+    def choose_dual_point(self, alpha: Any) -> tuple[Any, np.ndarray]:
         """A feasible dual point to prove the weights by, and its pull.
 
         It is the best multiple of the given dual point, or of the sub-gradients at the
@@ -170,7 +170,7 @@ class Margins:
             return terms, offset
         return terms._replace(y=terms.y - offset), 0.0
 
-    def beside(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The best multiple of dual variables, balanced, and its pull."""
         problem = self.problem
         z = self.margins()
@@ -178,9 +178,9 @@ class Margins:
             alpha = np.zeros(problem.y.size)
             dual_of_margins(problem.pointwise, problem.members, z, self.offset or 0.0, alpha)
         alpha = problem.balanced(alpha)
-        return self.scaled(alpha, dual_weights(problem, alpha))
+        return self.scale_best(alpha, dual_weights(problem, alpha))
 
-    def scaled(self, alpha: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def scale_best(self, alpha: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The best multiple of feasible dual variables, and of their pull."""
         factor = 1.0
         if self.problem.intercept.homogeneous:
@@ -190,20 +190,20 @@ class Margins:
     def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; margins that are not at hand are not kept."""
         if self.z is None:
-            return self._accounted(
+            return self._add_sizes(
                 alpha, tuple(sums_of_margins(self.problem, self.scored, alpha).tolist())
             )
         terms, added = self.centred
-        return self._accounted(
+        return self._add_sizes(
             alpha, tuple(loss_sums(terms, self.problem.members, self.z, added, alpha))
         )
 
     def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """The sums and the pull by one pass over the rows."""
         sums, pull = sums_and_pull(self.problem, self.scored, alpha)
-        return self._accounted(alpha, tuple(sums.tolist())), pull
+        return self._add_sizes(alpha, tuple(sums.tolist())), pull
 
-    def _accounted(self, alpha: np.ndarray, sums: tuple[float, ...]) -> RowSums:
+    def _add_sizes(self, alpha: np.ndarray, sums: tuple[float, ...]) -> RowSums:
         """Return the sums with the point's sizes, errors of margins, and the move to the total."""
         problem = self.problem
         kind = self.problem.intercept
@@ -307,4 +307,4 @@ def move_of(
     sizes.
     """
     room = partial(room_of, terms, side.rows, norms, alpha)
-    return to_the_sum(sizes, side.rows.size, charged, side.intercept.total, room)
+    return move_to_sum(sizes, side.rows.size, charged, side.intercept.total, room)

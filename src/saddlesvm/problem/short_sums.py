@@ -54,7 +54,7 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
     return NearPull(pull, sizes, gamma(units + PRODUCT_UNITS) * sizes + UNIT * np.abs(pull))
 
 
-def expanded(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
+def weights_by_short_sums(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     """The weights of a model that is published as ``C alpha`` and its rows, and their error.
 
     The weights have shape (d + 1,), the intercept's place zero. The exact weights are hardly
