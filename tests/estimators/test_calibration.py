@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
 
 from saddlesvm import LinearSVC
-from saddlesvm.estimators.calibration import Column, fit_sigmoids, probabilities
+from saddlesvm.estimators.calibration import ScoreColumn, fit_sigmoids, probabilities
 from saddlesvm.models.persistence import load, save
 
 
@@ -53,7 +53,7 @@ def test_where_estimates_cannot_be_trusted_folds_take_their_place():
 def test_a_sigmoid_finds_the_curve_that_made_the_labels():
     random = np.random.default_rng(3)
     z = random.normal(size=20_000) * 3.0
-    column = Column(z, random.random(20_000) < expit(1.7 * z - 0.5), np.ones(20_000))
+    column = ScoreColumn(z, random.random(20_000) < expit(1.7 * z - 0.5), np.ones(20_000))
     curves = fit_sigmoids([column])
     np.testing.assert_allclose(curves, [[1.7, -0.5]], atol=0.1)
     np.testing.assert_allclose(probabilities(curves, z[:, None])[:, 0], expit(1.7 * z - 0.5), atol=0.12)
@@ -64,8 +64,8 @@ def test_weights_stand_for_repeated_rows():
     z = random.normal(size=60)
     y = random.random(60) < expit(z)
     times = random.integers(1, 4, 60)
-    repeated = Column(np.repeat(z, times), np.repeat(y, times), np.ones(times.sum()))
-    weighted = fit_sigmoids([Column(z, y, times.astype(float))])
+    repeated = ScoreColumn(np.repeat(z, times), np.repeat(y, times), np.ones(times.sum()))
+    weighted = fit_sigmoids([ScoreColumn(z, y, times.astype(float))])
     np.testing.assert_allclose(weighted, fit_sigmoids([repeated]), rtol=1e-4)
 
 

@@ -43,7 +43,7 @@ NEAREST = 1e-7  # to 0 and 1, of the probability of a pair that is coupled; LIBS
 COUPLED_AT_ONCE = 2**20  # entries of the matrices of rows that are coupled at a time
 
 
-class Column(NamedTuple):
+class ScoreColumn(NamedTuple):
     """Scores of rows without training on them; whether each is of the later class; weights."""
 
     scores: np.ndarray
@@ -53,7 +53,7 @@ class Column(NamedTuple):
 
 def score_columns(
     problems: Sequence[SubProblem], scores: np.ndarray, weights: np.ndarray | None
-) -> list[Column]:
+) -> list[ScoreColumn]:
     """Return each sub-problem's scores, given (n, problems), for its rows of positive weight."""
     columns = []
     for sub, column in zip(problems, scores.T, strict=True):
@@ -62,11 +62,11 @@ def score_columns(
         chosen = (
             np.flatnonzero(s > 0.0) if sub.members is None else sub.members[s[sub.members] > 0.0]
         )
-        columns.append(Column(column[chosen], sub.y[chosen] > 0, s[chosen]))
+        columns.append(ScoreColumn(column[chosen], sub.y[chosen] > 0, s[chosen]))
     return columns
 
 
-def fit_sigmoids(columns: Sequence[Column]) -> np.ndarray:
+def fit_sigmoids(columns: Sequence[ScoreColumn]) -> np.ndarray:
     """Return the slope and the offset of a sigmoid for each column, shape (k, 2)."""
     return np.array([_sigmoid(*column) for column in columns])
 

@@ -53,7 +53,7 @@ Scorer = Callable[[Any, Any, Any], float]
 
 
 @dataclass
-class Table:
+class FoldTable:
     """The results of the folds, each of shape (values of C, folds); NaN if not fitted.
 
     Attributes
@@ -70,7 +70,7 @@ class Table:
     given_up: np.ndarray
 
     @classmethod
-    def empty(cls, Cs: int, folds: int) -> Table:
+    def empty(cls, Cs: int, folds: int) -> FoldTable:
         """Make a table without results."""
         nothing = np.full((Cs, folds), np.nan)
         return cls(
@@ -138,10 +138,10 @@ class FoldSearch:
         self.stop = stop
         self.bar = bar
         self.fits: dict[int, Fitted] = {}
-        self.table = Table.empty(Cs.size, len(folds))
+        self.table = FoldTable.empty(Cs.size, len(folds))
         self.right: list[list[np.ndarray | None]] = [[None] * len(folds) for _ in Cs]
 
-    def run(self, jobs: int) -> Table:
+    def run(self, jobs: int) -> FoldTable:
         """Do all the work in `jobs` threads."""
         if self.drop is None:
             with Schedule(jobs, self.stop) as schedule:
@@ -250,9 +250,9 @@ class FoldSearchOnFiles:
         self.stop = stop
         self.bar = bar
         self.fits: list[Fitted] = []
-        self.table = Table.empty(Cs.size, len(splits))
+        self.table = FoldTable.empty(Cs.size, len(splits))
 
-    def run(self) -> Table:
+    def run(self) -> FoldTable:
         """Do all the work."""
         parts = [self.whole, *self.folds]
         running: list[Fitted] = []
@@ -296,7 +296,7 @@ class FoldSearchOnFiles:
             yield first, min(first + size, n)
 
 
-def reached_by_all(Cs: np.ndarray, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reached_by_all(Cs: np.ndarray, table: FoldTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the values of C that every fold reached, with scores and gaps; warn if some miss.
 
     Raises
