@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -54,6 +53,7 @@ from saddlesvm.problem.sums import dual_of_margins, margins
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
+from saddlesvm.runtime.data_types import RowsLike
 
 ROUNDS = 3  # searches of the rows on one parabola, each with a narrower ball
 MORE = 1.02  # factor by which these rows must grow for another matrix to pay
@@ -90,7 +90,7 @@ class Neighbourhood:
     offset: tuple[float, float] | None = None
     way: str = "gap"
 
-    def score_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def score_bounds(self, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds of the optimum's scores, each of shape (m,).
 
         Parameters

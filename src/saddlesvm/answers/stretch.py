@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import add_rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
+from saddlesvm.runtime.data_types import RowsLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Stretch:
     curvature: Curvature
     scale: float
 
-    def score_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def score_bounds(self, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
         """Return bounds of the scores of rows for every C of the stretch, of shape (m,)."""
         rows = as_rows(X, self.scale)
         both = np.vstack([self.center, self.center + self.end * self.direction])

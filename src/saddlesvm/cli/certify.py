@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from saddlesvm.cli.options import IMPORT, JSON, LAMBDA, data_argument, reading_o
 from saddlesvm.cli.values import MODEL
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Reading
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 
 @declare(
@@ -97,7 +100,7 @@ def command(
     return NOT_CERTIFIED if is_missed or difference else OK
 
 
-def state_problem(model: Any, C: float | None, lam: float | None) -> dict[str, Any]:
+def state_problem(model: Estimator, C: float | None, lam: float | None) -> dict[str, Any]:
     """Return the problem whose optimum the model is compared with."""
     from sklearn.base import clone
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
@@ -14,6 +14,9 @@ from saddlesvm.data import Table
 from saddlesvm.estimators.automatic_C import AutomaticC, parse_automatic
 from saddlesvm.estimators.cross_validation import LinearSVCCV, standard_errors
 from saddlesvm.estimators.linear import LinearSVC
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 FOLDS = 5  # if several values are given, but no number of folds; as in scikit-learn
 
@@ -51,7 +54,7 @@ def choose_folds(asked: dict[str, Any], folds: int | None) -> int | None:
 
 
 def choose_by_folds(
-    model: Any, asked: dict[str, Any], folds: int, rows: Rows, y: np.ndarray
+    model: Estimator, asked: dict[str, Any], folds: int, rows: Rows, y: np.ndarray
 ) -> tuple[Any, dict[str, Any]]:
     """Choose C, and gamma; return the fitted model, and the scores of the folds.
 
@@ -125,7 +128,7 @@ def remove_prefix(parameters: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): value for name, value in parameters.items()}
 
 
-def values_to_try(model: Any, asked: dict[str, Any]) -> dict[str, list[float]]:
+def values_to_try(model: Estimator, asked: dict[str, Any]) -> dict[str, list[float]]:
     """Return the values of C and gamma; the model's own C if no others are given."""
     known = model.get_params(deep=False)
     grid = {}

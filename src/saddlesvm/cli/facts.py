@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +17,9 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import make_loss, spelled
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.rows.small_types import type_name
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 # Numbers are listed as classes if so many differ at most, or one for each so many rows (guessed).
 MANY_CLASSES = 20
@@ -54,7 +57,7 @@ def describe_data(table: Table) -> dict[str, Any]:
     return facts
 
 
-def describe_certificate(model: Any, certificate: Certificate) -> dict[str, Any]:
+def describe_certificate(model: Estimator, certificate: Certificate) -> dict[str, Any]:
     """Return the objectives, the gap between them, and what it proves about the model."""
     facts: dict[str, Any] = {
         "primal_objective": certificate.primal,
@@ -77,7 +80,7 @@ def describe_certificate(model: Any, certificate: Certificate) -> dict[str, Any]
     return facts
 
 
-def describe_quality(model: Any, standardized: bool = False) -> dict[str, Any]:
+def describe_quality(model: Estimator, standardized: bool = False) -> dict[str, Any]:
     """Return the proof of a fitted model, why the fit stopped, and what to do about it."""
     facts = describe_certificate(model, model.certificate_)
     facts["outcome"] = str(model.outcome_)
@@ -105,7 +108,7 @@ def advise(outcome: Outcome, standardized: bool) -> str:
 
 
 def describe_worth(
-    model: Any, predicted: np.ndarray, y: np.ndarray | None, name: str
+    model: Estimator, predicted: np.ndarray, y: np.ndarray | None, name: str
 ) -> dict[str, Any]:
     """Return the accuracy of predictions, or R2 and the mean absolute error.
 
@@ -130,7 +133,7 @@ def describe_worth(
     return {f"{name}_accuracy": float(np.mean(predicted == y))}
 
 
-def describe_fit(model: Any, table: Table) -> dict[str, Any]:
+def describe_fit(model: Estimator, table: Table) -> dict[str, Any]:
     """Return how the model was fitted, and how long that took."""
     return {
         "model": name_problem(model),
@@ -144,7 +147,7 @@ def describe_fit(model: Any, table: Table) -> dict[str, Any]:
     }
 
 
-def name_problem(model: Any) -> str:
+def name_problem(model: Estimator) -> str:
     """Return the kind of model, its loss, and how much it is regularised."""
     options = model.get_params(False)
     parts = [type(model).__name__]
@@ -157,7 +160,7 @@ def name_problem(model: Any) -> str:
     return ", ".join(parts)
 
 
-def name_strength(model: Any) -> str:
+def name_strength(model: Estimator) -> str:
     """Return C or lambda, as it was given or chosen."""
     if getattr(model, "lam", None) is not None:
         return f"lambda = {model.lam:g}"
@@ -171,7 +174,7 @@ def name_strength(model: Any) -> str:
     )
 
 
-def count_support(model: Any) -> dict[str, Any]:
+def count_support(model: Estimator) -> dict[str, Any]:
     """Return the number of rows with a dual variable other than zero in any sub-problem."""
     if hasattr(model, "support_"):
         return {"support_vectors": int(model.support_.size)}
@@ -181,7 +184,7 @@ def count_support(model: Any) -> dict[str, Any]:
     return {"support_vectors": int(np.count_nonzero(np.diff(dual.indptr)))}
 
 
-def describe_model(model: Any, path: str) -> Facts:
+def describe_model(model: Estimator, path: str) -> Facts:
     """Return facts of a saved model."""
     defaults = type(model)().get_params(deep=False)
     # Options that keep their defaults say nothing new.

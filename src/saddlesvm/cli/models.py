@@ -155,7 +155,7 @@ def read_settings(settings: Any, entry: register.Entry) -> dict[str, Any]:
     return found
 
 
-def read_setting_like(default: Any, name: str, text: str) -> Any:
+def read_setting_like(default: object, name: str, text: str) -> Any:
     """Read a value of the type of a default; if that is text, a number if the text is a number."""
     if isinstance(default, bool):
         if text.lower() not in YES_OR_NO:

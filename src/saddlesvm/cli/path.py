@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from saddlesvm.cli.rows import Rows
+    from saddlesvm.estimators.base import Estimator
     from saddlesvm.estimators.certified_path import CertifiedPath
     from saddlesvm.estimators.path import RegularizationPath
 
@@ -120,7 +121,7 @@ def command(
 
 
 def fit_path(
-    template: Any,
+    template: Estimator,
     rows: Rows,
     y: np.ndarray,
     ends: tuple[float, float] | None,

@@ -15,9 +15,12 @@ from saddlesvm.cli.options import IMPORT, data_argument, reading_options
 from saddlesvm.cli.values import DATA, LINES, MODEL
 from saddlesvm.data.errors import DataError, atomic_write
 from saddlesvm.data.reading import Reading
+from saddlesvm.runtime.data_types import RowsLike
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from saddlesvm.estimators.base import Estimator
 
 ROWS_AT_A_TIME = 100_000  # rows: their text takes many times the memory of their numbers (guessed)
 LABELS_SHOWN = 5  # labels in a message
@@ -117,7 +120,7 @@ def write_text(file: Any, text: str) -> None:
         file.write(text.encode())
 
 
-def label_columns(model: Any, predicted: np.ndarray, is_terminal: bool) -> list[Any]:
+def label_columns(model: Estimator, predicted: np.ndarray, is_terminal: bool) -> list[Any]:
     """Return the predictions as text, a column for each output."""
     if predicted.ndim > 1:
         return list(predicted.astype(str).T)
@@ -127,7 +130,7 @@ def label_columns(model: Any, predicted: np.ndarray, is_terminal: bool) -> list[
     return [[labels[label] for label in predicted.tolist()]]
 
 
-def number_columns(model: Any, X: Any, scores: bool, probabilities: bool) -> list[Any]:
+def number_columns(model: Estimator, X: RowsLike, scores: bool, probabilities: bool) -> list[Any]:
     """Return the scores or probabilities that are asked for, as text, in columns."""
     import numpy as np
 
@@ -140,7 +143,7 @@ def number_columns(model: Any, X: Any, scores: bool, probabilities: bool) -> lis
     return [np.char.mod("%.9g", column) for column in numbers]
 
 
-def print_errors(model: Any, predicted: np.ndarray, y: np.ndarray) -> None:
+def print_errors(model: Estimator, predicted: np.ndarray, y: np.ndarray) -> None:
     """Print on standard error how well the predictions agree with the labels of the data."""
     import numpy as np
 

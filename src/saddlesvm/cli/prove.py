@@ -19,6 +19,7 @@ from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
     from saddlesvm.data import Table
+    from saddlesvm.estimators.base import Estimator
     from saddlesvm.estimators.preparation import Preparation
 
 
@@ -67,7 +68,7 @@ def command(
     return NOT_CERTIFIED if difference else OK
 
 
-def check_provable(model: Any, preparation: Preparation, path: str) -> None:
+def check_provable(model: Estimator, preparation: Preparation, path: str) -> None:
     """Raise DataError for a model that is not linear in the numbers of the data as they are."""
     from saddlesvm.estimators.linear_model import LinearModel
 

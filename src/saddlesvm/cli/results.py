@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.models import liblinear_models, persistence
 from saddlesvm.solvers.auto import FINISH
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 PARTS = ("test", "validation", "train")  # of the rows; the first one says most about the model
 MEASURES = ("accuracy", "r2", "outside_share")
@@ -65,7 +68,7 @@ def check_liblinear(
 
 
 def measure_quality(
-    model: Any, rows: Rows, y: np.ndarray, until_proven: bool, standardized: bool
+    model: Estimator, rows: Rows, y: np.ndarray, until_proven: bool, standardized: bool
 ) -> dict[str, Any]:
     """Return the certificate of a fitted model, and its errors on each part of the rows."""
     facts: dict[str, Any] = {}
@@ -138,7 +141,7 @@ def count_proven(is_proven: np.ndarray) -> dict[str, int]:
     return {"proven": int(is_proven.sum()), "of": int(is_proven.size)}
 
 
-def explain_hard_fit(model: Any, table: Table, entry: Entry, standardized: bool) -> Facts:
+def explain_hard_fit(model: Estimator, table: Table, entry: Entry, standardized: bool) -> Facts:
     """Return a hint about the scales of the features if a linear fit was hard."""
     if standardized or not entry.linear:
         return {}
@@ -149,7 +152,7 @@ def explain_hard_fit(model: Any, table: Table, entry: Entry, standardized: bool)
     return {"what_made_it_hard": {"found": hints}} if hints else {}
 
 
-def write_report(model: Any, facts: Facts, path: str, rows: Rows) -> None:
+def write_report(model: Estimator, facts: Facts, path: str, rows: Rows) -> None:
     """Write what the command prints, with charts, as an HTML file."""
     from saddlesvm.lab.reports import model_report
 
@@ -168,7 +171,7 @@ def write_report(model: Any, facts: Facts, path: str, rows: Rows) -> None:
     model_report(model, source, groups, command_line(), names).write(path)
 
 
-def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
+def prove_labels(model: Estimator, rows: Rows) -> dict[str, Any]:
     """Return the number of proven labels of the test or training rows, if that is quick."""
     is_quick = getattr(model, "seconds_solving_", np.inf) <= QUICK_FIT
     if not isinstance(model, LinearSVC) or not is_quick:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -23,6 +23,9 @@ from saddlesvm.estimators.training_data import (
     read_training,
 )
 from saddlesvm.models import persistence
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 
 @dataclass
@@ -57,7 +60,7 @@ class Rows:
         """Whether the rows were read as a data frame, not as a matrix."""
         return self.raw.kinds is not None
 
-    def name_features(self, model: Any) -> None:
+    def name_features(self, model: Estimator) -> None:
         """Store the names of the features in a fitted model, if the data have names."""
         if self.train.feature_names:
             model.feature_names_in_ = np.array(self.train.feature_names, dtype=object)
@@ -194,7 +197,7 @@ def load_model(path: str) -> tuple[Any, Preparation]:
     return Preparation.of_saved(persistence.load(path), path)
 
 
-def find_entry(model: Any) -> Entry:
+def find_entry(model: Estimator) -> Entry:
     """Return the register's entry for a saved model."""
     entry = entry_of(model)
     assert entry is not None, "only registered kinds are loaded"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class WorkerFit(NamedTuple):
 
 
 @measure_cost
-def give_rows(part: Partition, _: Any) -> Partition:
+def give_rows(part: Partition, _: object) -> Partition:
     """Return the rows of a partition."""
     return part
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from saddlesvm.data.column_errors import naming_columns
@@ -24,6 +25,7 @@ from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.matrix import BadRowError, check_norms
 from saddlesvm.rows.passes import InMemory, squared_norms
 from saddlesvm.rows.small_types import kept_type, precision_of, widen
+from saddlesvm.runtime.data_types import Matrix
 
 NO_ROWS = np.empty(0)
 NO_FACTORS = np.empty(0)
@@ -149,7 +151,7 @@ class Partition(NamedTuple):
 
 def make_partition(
     X: Any,
-    y: Any,
+    y: ArrayLike,
     weights: Any,
     classes: np.ndarray | None,
     scale: float,
@@ -239,7 +241,7 @@ def draw_folds(n: int, folds: int, seed: int, number: int) -> np.ndarray:
     return (drawn % folds).astype(np.int16)
 
 
-def as_matrix(X: Any) -> Any:
+def as_matrix(X: Matrix) -> Any:
     """Return a block of rows as a C-contiguous array or CSR matrix of a type that kernels take."""
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     given = getattr(values, "dtype", None)
@@ -292,7 +294,7 @@ def join_partitions(pieces: Sequence[Partition]) -> Partition:
     )
 
 
-def find_labels(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def find_labels(y: ArrayLike, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels of a partition, and the sum of the weights of each one's rows.
 
     Raises

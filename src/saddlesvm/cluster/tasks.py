@@ -48,7 +48,7 @@ class Answer(NamedTuple):
     parts: int
 
 
-def is_task(block: Any) -> bool:
+def is_task(block: object) -> bool:
     """Return True if a cluster computes a block of rows: for a delayed value or a future."""
     return hasattr(block, "__dask_graph__") or (hasattr(block, "key") and hasattr(block, "client"))
 

@@ -89,7 +89,7 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
     return ArrayHeader(shape, bool(fortran), dtype)
 
 
-def shorten_text(value: Any, most: int = 80) -> str:
+def shorten_text(value: object, most: int = 80) -> str:
     """Return `value` as text for a message, cut to `most` characters."""
     text = value if isinstance(value, str) else repr(value)
     if len(text) <= most:

@@ -13,7 +13,7 @@ PYARROW_NEEDED = f"needs pyarrow: {how_to_install('files')}"
 _BLOCK_BYTES = 1 << 20  # bytes of a matrix that is filled at a time; fits into a cache; a guess
 
 
-def is_arrow(data: Any) -> bool:
+def is_arrow(data: object) -> bool:
     """Return True for Arrow data: a table, a data frame, an array, a result of DuckDB."""
     protocols = ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")
     return any(hasattr(data, name) for name in protocols)
@@ -88,7 +88,7 @@ def _list_length(column: Any, name: str, where: str) -> int:
     return int(lengths[0])
 
 
-def arrow_matrix(data: Any, where: str = "X") -> tuple[np.ndarray, list[str] | None]:
+def arrow_matrix(data: object, where: str = "X") -> tuple[np.ndarray, list[str] | None]:
     """Return the rows of Arrow data as a matrix of shape (n, d), and the names of its columns.
 
     A single column of lists is the matrix itself, without a copy, and has no names; columns of

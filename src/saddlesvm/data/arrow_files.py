@@ -93,7 +93,7 @@ def _index_names(schema: Any) -> set[str]:
     return names | {name for name in noted.get("index_columns", []) if isinstance(name, str)}
 
 
-def _type_as_read(arrow_type: Any) -> Any:
+def _type_as_read(arrow_type: object) -> Any:
     """Return the type in which a column is read."""
     import pyarrow as pa
 

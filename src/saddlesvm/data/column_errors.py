@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
 from saddlesvm.data.data_table import is_missing
+from saddlesvm.runtime.data_types import Matrix, RowsLike
 
 # The beginning of Python's message if a text is converted to a number.
 TEXT_ERROR = "could not convert string to float"
@@ -17,7 +17,7 @@ TIMES = {"M": "dates", "m": "spans of time"}  # by NumPy's kinds
 
 
 @contextmanager
-def naming_columns(X: Any) -> Iterator[None]:
+def naming_columns(X: RowsLike) -> Iterator[None]:
     """If X cannot be converted to numbers, raise an error that names the first column at fault.
 
     Raises
@@ -40,7 +40,7 @@ def naming_columns(X: Any) -> Iterator[None]:
         raise ValueError(message) from error
 
 
-def _describe_bad_columns(X: Any) -> Iterator[str]:
+def _describe_bad_columns(X: Matrix) -> Iterator[str]:
     """Yield a message for each column of a table that does not hold numbers."""
     if not hasattr(X, "columns"):
         return

@@ -16,13 +16,16 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+
+from saddlesvm.runtime.data_types import LabelsLike, Matrix
 
 MARK = re.compile(r"[0-9]{1,18}-[0-9a-f]{8}")  # number of rows, and fingerprint
 SAMPLED = 32  # rows that are read for the fingerprint; enough to notice another file or order
 
 
-def mark_data(X: Any, y: Any = None) -> str:
+def mark_data(X: Matrix, y: Any = None) -> str:
     """Return the mark of rows, and of their labels if there are any.
 
     Parameters
@@ -46,12 +49,12 @@ def sampled_rows(n: int) -> np.ndarray:
     return np.arange(SAMPLED) * (n - 1) // (SAMPLED - 1)
 
 
-def is_mark(given: Any) -> bool:
+def is_mark(given: object) -> bool:
     """Return True for a text that has the form of a mark."""
     return isinstance(given, str) and MARK.fullmatch(given) is not None
 
 
-def describe_difference(mark: str, X: Any, y: Any = None) -> str:
+def describe_difference(mark: str, X: Matrix, y: LabelsLike | None = None) -> str:
     """Say how data differ from the data of a mark; return an empty text if they do not."""
     if mark_data(X, y) == mark:
         return ""
@@ -64,7 +67,7 @@ def describe_difference(mark: str, X: Any, y: Any = None) -> str:
     return f"not the rows of the fit: {difference}"
 
 
-def _row_bytes(X: Any, sample: np.ndarray) -> bytes:
+def _row_bytes(X: Matrix, sample: np.ndarray) -> bytes:
     """Return positions and values of the nonzero entries of some rows, dense and sparse alike."""
     some = X[sample]
     # Values beyond single precision become infinite: they mark the rows all the same.
@@ -82,7 +85,7 @@ def _row_bytes(X: Any, sample: np.ndarray) -> bytes:
     return (starts + some.indices).tobytes() + some.data.tobytes()
 
 
-def _label_bytes(y: Any, sample: np.ndarray) -> bytes:
+def _label_bytes(y: ArrayLike, sample: np.ndarray) -> bytes:
     """Return labels of some rows: numbers as float32, whatever their type, and others as text."""
     if sparse.issparse(y):
         return _row_bytes(sparse.csr_array(y), sample)

@@ -196,7 +196,9 @@ class _BlockParser:
         return TextBlock(y[:n_rows], cast, indices[:n_values], ends[:n_rows], zero_seen, share)
 
 
-def _parse_line(line: bytes, so_far: Any, y: Any, ends: Any, indices: Any, values: Any) -> None:
+def _parse_line(
+    line: bytes, so_far: Any, y: np.ndarray, ends: Any, indices: np.ndarray, values: np.ndarray
+) -> None:
     """Parse a line without a fault, but with an unusual spelling, or very many digits."""
     label, *pairs = line.split(b"#", 1)[0].split()
     if pairs and pairs[0].startswith(b"qid:"):

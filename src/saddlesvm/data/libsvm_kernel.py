@@ -143,7 +143,7 @@ def _skip_blanks(text: Any, p: Any) -> Any:
 
 
 @inlined
-def _ends_word(mark: Any) -> Any:
+def _ends_word(mark: object) -> Any:
     """Return True for a mark that cannot be part of a number."""
     return is_space(mark) or mark == HASH
 

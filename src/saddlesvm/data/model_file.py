@@ -55,7 +55,7 @@ def save_model(
     path: str | os.PathLike[str],
     kind: str,
     arrays: Mapping[str, Any],
-    meta: Mapping[str, Any] | None = None,
+    meta: Mapping[str, object] | None = None,
 ) -> None:
     """Save a model; the same model always gives the same bytes.
 
@@ -158,7 +158,7 @@ def _entry(name: str, is_packed: bool = True) -> zipfile.ZipInfo:
     return entry
 
 
-def _plain_array(name: str, array: Any, where: str) -> np.ndarray:
+def _plain_array(name: str, array: np.ndarray, where: str) -> np.ndarray:
     """Return an array of numbers, bools or text, or raise a `DataError`."""
     if not _NAME.fullmatch(name):
         raise DataError(

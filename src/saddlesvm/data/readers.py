@@ -155,7 +155,7 @@ def _read_store(name: str, how: ReadOptions) -> Table:
 def read_stores(
     paths: Sequence[str],
     task: Task | None = None,
-    memory: Any = None,
+    memory: object = None,
     n_features: int | None = None,
 ) -> Table:
     """Read several stores, below each other, as :func:`~saddlesvm.data.store.join_stores`.
@@ -179,7 +179,7 @@ def table_of_stores(
     stores: Sequence[Store],
     name: str,
     task: Task | None = None,
-    memory: Any = None,
+    memory: object = None,
     n_features: int | None = None,
 ) -> Table:
     """Return the rows of open stores; those of a single store are mapped, and not read."""

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import (
@@ -29,6 +30,7 @@ from saddlesvm.rows.csr_checks import all_in_order
 from saddlesvm.rows.files import release_pages
 from saddlesvm.rows.memory_plan import FITS, available_memory, memory_bytes
 from saddlesvm.rows.small_types import FLOATS, precision_of, widen
+from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
 
 BLOCK_BYTES = 1 << 24  # bytes of rows that are copied at a time; a guess
 BLOCK_VALUES = 1 << 21  # values that are written at a time; a guess
@@ -104,9 +106,9 @@ class Store:
     def create(
         cls,
         path: str | os.PathLike[str],
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: RowsLike,
+        y: LabelsLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         dtype: Any = None,
         overwrite: bool = False,
@@ -148,7 +150,9 @@ class Store:
             _write_blocks(writer, X, y, sample_weight)
         return cls(path)
 
-    def append(self, X: Any, y: Any = None, sample_weight: Any = None) -> Store:
+    def append(
+        self, X: Matrix, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Store:
         """Add rows as a further part; the old rows are not written again.
 
         The part is a store in the folder ``part-2``, ``part-3`` and so on, which appears when it is
@@ -583,7 +587,7 @@ def _combine_labels(labels: Sequence[Any]) -> dict[str, Any] | None:
     return combined
 
 
-def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: Any) -> None:
+def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
     """Write arrays some rows at a time."""
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     given = {"y": y, "sample_weight": sample_weight}
@@ -604,7 +608,7 @@ def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: Any) -> No
 
 
 def _stack_pieces(
-    pieces: Sequence[tuple[Any, Any, Any]], sparse: bool, dtype: Any = None
+    pieces: Sequence[tuple[Any, Any, Any]], sparse: bool, dtype: np.dtype | None = None
 ) -> tuple[Any, Any, Any]:
     """Put rows, labels and weights below each other; a single piece is returned as it is."""
     matrices = [X for X, _, _ in pieces]

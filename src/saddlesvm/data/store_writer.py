@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
+from numpy.typing import ArrayLike
 
 from saddlesvm.data.errors import DataError, sync_folder
 from saddlesvm.data.label_column import LabelColumn
@@ -33,6 +34,7 @@ from saddlesvm.rows.small_types import (
     type_name,
     widen,
 )
+from saddlesvm.runtime.data_types import Matrix
 
 INT32_MOST = 2**31 - 1  # the largest number that an index of 32 bits can be
 
@@ -191,7 +193,7 @@ class StoreWriter:
             self._append_weights(sample_weight, X.shape[0])
         self.n_rows += X.shape[0]
 
-    def _begin(self, X: Any, has_labels: bool, has_weights: bool) -> None:
+    def _begin(self, X: Matrix, has_labels: bool, has_weights: bool) -> None:
         """Open the files that rows of the first block's kind need."""
         self.sparse = sp.issparse(X)
         if self.dtype is None:
@@ -248,7 +250,7 @@ class StoreWriter:
             self._ends.append(X.indptr[1:].astype(np.int64) + self._files["indices"].n_items)
             self._files["indices"].append(X.indices)
 
-    def _dense(self, X: Any) -> np.ndarray:
+    def _dense(self, X: Matrix) -> np.ndarray:
         """Return the block as a contiguous array of the store's type."""
         # A small type does not hold the numbers of other types.
         if self.dtype in SMALL and X.dtype != self.dtype:
@@ -278,7 +280,7 @@ class StoreWriter:
             X.prune()
         return X
 
-    def _append_labels(self, y: Any, n: int) -> None:
+    def _append_labels(self, y: ArrayLike, n: int) -> None:
         """Append the labels of a block."""
         if (y is None) != (self._labels is None):
             raise DataError(
@@ -292,7 +294,7 @@ class StoreWriter:
                 )
             self._labels.append(y)
 
-    def _append_weights(self, weights: Any, n: int) -> None:
+    def _append_weights(self, weights: np.ndarray, n: int) -> None:
         """Append the weights of the rows of a block."""
         if (weights is None) != (self._weights is None):
             raise DataError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,7 +45,11 @@ from saddlesvm.runtime.allowed import (
     parse_options,
 )
 from saddlesvm.runtime.clock import clock, end_of_fit, limit_to_share
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.interrupts import raise_interrupts
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 RULES = ("best", "one_standard_error")
 GROUP_FOLDS = 10  # folds of groups, at most
@@ -198,12 +202,12 @@ AUTOMATIC = Allowed("'auto'", lambda given: parse_automatic(given) is not None)
 
 
 def choose_C(
-    model: Any,
+    model: Estimator,
     how: AutomaticC,
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None = None,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
 ) -> Choice:
     """Return the C that leave-one-out, or leaving out whole groups, prefers for these rows.
 
@@ -322,7 +326,7 @@ def _collect_errors(estimates: list[LeaveOneOut]) -> tuple[np.ndarray, np.ndarra
     return errors, np.array([one.standard_error for one in estimates])
 
 
-def _split_groups(model: Any, groups: Any, n: int) -> Folds:
+def _split_groups(model: Estimator, groups: Any, n: int) -> Folds:
     """Return the folds that leave groups out: each alone, or in ten parts."""
     named = check_labels(groups, n)
     count = len(rows_of_groups(named))
@@ -385,12 +389,12 @@ def _choose_place(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: 
 
 
 def fit_automatically(
-    template: Any,
+    template: Estimator,
     how: AutomaticC,
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: LabelsLike,
     sample_weight: ArrayLike | None = None,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
 ) -> Fitted:
     """Choose C, and fit there from the path's model.
 

@@ -33,7 +33,7 @@ from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
 
 
-def draw_seed(random_state: Any) -> int:
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
 
     An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a
@@ -117,18 +117,18 @@ Model = TypeVar("Model", bound="Estimator")
 Given = ParamSpec("Given")
 
 
-def option_of(estimator: Any, name: str) -> Any:
+def option_of(estimator: object, name: str) -> Any:
     """Return an option of a classifier; its plain value for an estimator without the option."""
     return getattr(estimator, name, WITHOUT[name])
 
 
-def has_callbacks(estimator: Any) -> bool:
+def has_callbacks(estimator: object) -> bool:
     """Return True if scikit-learn's callbacks are set, or an outer estimator has some."""
     return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
 
 
 @contextmanager
-def apply_limits(options: Any) -> Iterator[None]:
+def apply_limits(options: object) -> Iterator[None]:
     """End a fit by the `max_time` of its options, and report compilation if they are verbose."""
     # An invalid limit counts as none here: the check of the options refuses it soon after.
     seconds = getattr(options, "max_time", None)
@@ -341,7 +341,7 @@ class Estimator(BaseEstimator):
                 fits.bar.work = "reading and solving"
             return fits.solve()
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)  # type: ignore[misc]
         # skops reads an outcome as plain text.
         if "outcome_" in vars(self):

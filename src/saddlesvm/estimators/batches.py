@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -14,15 +14,19 @@ from saddlesvm.estimators.fitted import Fitted, give_features
 from saddlesvm.estimators.stream import PegasosStream, check_stream
 from saddlesvm.multiclass.sub_problems import one_vs_rest
 from saddlesvm.problem.problem import resolve_C
+from saddlesvm.runtime.data_types import RowsLike
 from saddlesvm.solvers.register import make_solver
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 
 def learn_batch(
-    template: Any,
+    template: Estimator,
     former: Fitted | None,
-    X: Any,
+    X: RowsLike,
     y: Any,
-    classes: Any,
+    classes: object,
     sample_weight: ArrayLike | None,
 ) -> Fitted:
     """Learn a batch of rows by a pass of Pegasos, from the point at which an earlier call ended.

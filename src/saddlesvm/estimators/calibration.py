@@ -36,6 +36,7 @@ from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.runtime.clock import limit_to_share
+from saddlesvm.runtime.data_types import RowsLike
 from saddlesvm.runtime.interrupts import raise_interrupts
 
 FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
@@ -203,7 +204,7 @@ def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
     return np.array([found.x[0] / size, found.x[1]])
 
 
-def calibrate(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> Fitted:
+def calibrate(fitted: Fitted, X: RowsLike, y: Any, sample_weight: ArrayLike | None) -> Fitted:
     """Return a fit with the sigmoids from scores to probabilities; see :func:`fit_sigmoids`.
 
     They are fitted to leave-one-out estimates of its rows' scores. If there are none, or they

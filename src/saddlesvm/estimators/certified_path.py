@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 
@@ -49,6 +50,10 @@ from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.rows.csr_checks import canonical
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import dense_weights, linear_scores
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 GRID = 61  # values of C in a default grid: ten per factor of 10, over six such factors
 FORMAT = "saddlesvm path checkpoint 1"
@@ -233,12 +238,12 @@ class CertifiedPath:
         found = (decide(self._between(scores, C), first.labels, first.way) for C in grid)
         return np.array([float(measure(y, one)) for one in found])
 
-    def best(self, X: Any, y: Any, Cs: Any = None, scoring: Any = None) -> float:
+    def best(self, X: RowsLike, y: LabelsLike, Cs: Any = None, scoring: object = None) -> float:
         """The C with the best score on X and y, the smallest in a tie; see :meth:`score`."""
         grid = self.grid() if Cs is None else np.asarray(Cs, dtype=np.float64)
         return float(grid[int(np.argmax(self.score(X, y, grid, scoring)))])
 
-    def decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def decision_bounds(self, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
         """Bounds on the scores of the exact optima for every C between the ends, rounding counted.
 
         Parameters
@@ -268,7 +273,7 @@ class CertifiedPath:
         high = np.max([high for _, high in bands], axis=0)
         return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
 
-    def is_constant(self, X: Any) -> np.ndarray:
+    def is_constant(self, X: RowsLike) -> np.ndarray:
         """Return True for each row whose label is proven to be the same at every C of the path.
 
         Parameters
@@ -302,7 +307,7 @@ class CertifiedPath:
         proven = np.array([one for _, one in found])
         return np.asarray(proven.all(axis=0) & (labels == labels[0]).all(axis=0))
 
-    def decision_bands(self, X: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def decision_bands(self, X: RowsLike) -> list[tuple[np.ndarray, np.ndarray]]:
         """Bounds on scores, shape (m, k) each, for the stretches of C of :meth:`band_edges`.
 
         Parameters
@@ -432,7 +437,7 @@ def make_knot(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) 
     )
 
 
-def marks(template: Any, X: Rows, y: Any, weights: Any) -> dict[str, Any]:
+def marks(template: Estimator, X: Rows, y: ArrayLike, weights: Any) -> dict[str, Any]:
     """Return what must be equal for a path to resume: the data and the objective's options."""
     labels = np.asarray(y)
     known, codes = np.unique(labels, return_inverse=True)

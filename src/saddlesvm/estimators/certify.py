@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,16 +24,20 @@ from saddlesvm.problem.problem import Problem, is_classification, resolve_C
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.allowed import COUNT, SCALING, check
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.option_names import MultiClass, PenaltyName
 from saddlesvm.solvers.base import Budget, check_place
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.multinomial import Multinomial
 
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
+
 
 def certify(
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: LabelsLike,
     coef: Any,
     intercept: Any = 0.0,
     *,
@@ -159,7 +164,7 @@ def certify(
 
 def certify_model(
     model: LinearModel,
-    X: Any,
+    X: RowsLike,
     y: Any,
     *,
     C: float | None = None,
@@ -195,7 +200,7 @@ def certify_model(
     return _certificates(fitted.template, posed, design, weights, strength, duals, refine)
 
 
-def compare_with_fit(model: Any, X: Any, y: Any = None) -> str:
+def compare_with_fit(model: Estimator, X: RowsLike, y: LabelsLike | None = None) -> str:
     """Say how rows and labels differ from the rows and labels of the fit.
 
     Empty if no difference is found, and if the model does not know (models of other packages, and
@@ -206,13 +211,13 @@ def compare_with_fit(model: Any, X: Any, y: Any = None) -> str:
     return "" if not mark or design.placed else describe_difference(mark, design.X, y)
 
 
-def find_mark(model: Any) -> str:
+def find_mark(model: Estimator) -> str:
     """Return the mark of the data of a model's fit; empty if it has none."""
     fitted = getattr(model, "_fitted", None)
     return str(getattr(fitted, "mark", ""))
 
 
-def describe_finding(model: Any, difference: str, certificate: Certificate) -> dict[str, str]:
+def describe_finding(model: Estimator, difference: str, certificate: Certificate) -> dict[str, str]:
     """What a certificate over some data says of a model, in words: of the data, and of the result.
 
     Parameters
@@ -234,11 +239,11 @@ def describe_finding(model: Any, difference: str, certificate: Certificate) -> d
 
 
 def _certificates(
-    template: Any,
+    template: Estimator,
     posed: Training,
     design: Design,
     weights: tuple[np.ndarray, np.ndarray],
-    strength: dict[str, Any] | None,
+    strength: Mapping[str, object] | None,
     duals: Any,
     refine: int,
 ) -> list[Certificate]:
@@ -266,7 +271,7 @@ def _certificates(
     ]
 
 
-def _point(sub: SubProblem, problem: Problem, w: np.ndarray, duals: Any) -> Point:
+def _point(sub: SubProblem, problem: Problem, w: np.ndarray, duals: np.ndarray) -> Point:
     """Return the model's weights and its dual point, if any, as the sub-problem has them."""
     if duals is None:
         return Point(w)

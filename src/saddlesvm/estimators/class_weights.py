@@ -13,7 +13,7 @@ from saddlesvm.multiclass.splits import has_factors
 
 
 def class_factors(
-    class_weight: Any,
+    class_weight: object,
     classes: np.ndarray,
     codes: np.ndarray,
     weights: np.ndarray | None,
@@ -77,7 +77,7 @@ def encode_labels(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weigh_classes(
-    class_weight: Any,
+    class_weight: object,
     classes: np.ndarray,
     codes: np.ndarray,
     weights: np.ndarray | None,
@@ -98,7 +98,7 @@ def weigh_classes(
 
 
 def weigh_rows(
-    class_weight: Any,
+    class_weight: object,
     classes: np.ndarray,
     codes: np.ndarray,
     sample_weight: ArrayLike | None,

@@ -22,10 +22,13 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.kinds import Kind, choose_kinds, parse_kind
 from saddlesvm.data.typed_columns import typed_column
+from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
 from saddlesvm.runtime.extras import how_to_install
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from saddlesvm.estimators.base import Estimator
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -212,13 +215,13 @@ class Dates(TransformerMixin, BaseEstimator):
     def __init__(self, order: str = "ymd") -> None:
         self.order = order
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: LabelsLike | None = None) -> Self:
         """Learn mean and spread of each column; X of shape (n, k) holds moments or texts."""
         if hasattr(self, "scaler_"):
             del self.scaler_
         return self.partial_fit(X)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: RowsLike, y: LabelsLike | None = None) -> Self:
         """Learn from some more rows."""
         days = self._days(X)
         if not hasattr(self, "scaler_"):
@@ -230,7 +233,7 @@ class Dates(TransformerMixin, BaseEstimator):
         self.timed_ = self.timed_ | has_time.any(axis=0)
         return self
 
-    def transform(self, X: Any) -> sparse.csr_array:
+    def transform(self, X: RowsLike) -> sparse.csr_array:
         """Return the features of dates, shape (n, 20 or 44 for each column)."""
         check_is_fitted(self)
         days = self._days(X)
@@ -279,7 +282,7 @@ class Dates(TransformerMixin, BaseEstimator):
                 features += [f"{name}={hour}h" for hour in range(HOURS)]
         return np.array(features, dtype=object)
 
-    def _days(self, X: Any) -> np.ndarray:
+    def _days(self, X: RowsLike) -> np.ndarray:
         """Return days since 1970-01-01, NaN if a date is missing, shape (n, k)."""
         import pandas as pd
 
@@ -302,13 +305,13 @@ class Lists(TransformerMixin, BaseEstimator):
         Length of the lists.
     """
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: LabelsLike | None = None) -> Self:
         """Note the length of the lists, which X of shape (n,) holds."""
         self.width_ = _stack_lists(X).shape[1]
         self.n_features_in_ = 1
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RowsLike) -> np.ndarray:
         """Return the lists as rows, shape (n, width).
 
         Raises
@@ -328,7 +331,7 @@ class Lists(TransformerMixin, BaseEstimator):
         return np.array([f"{name}[{k}]" for k in range(self.width_)], dtype=object)
 
 
-def _stack_lists(X: Any) -> np.ndarray:
+def _stack_lists(X: Matrix) -> np.ndarray:
     """Return lists as a matrix."""
     import pandas as pd
 
@@ -337,7 +340,7 @@ def _stack_lists(X: Any) -> np.ndarray:
     return np.array(rows.tolist(), dtype=np.float64).reshape(len(rows), -1)
 
 
-def columns_to_bytes(transformer: Any) -> bytes:
+def columns_to_bytes(transformer: object) -> bytes:
     """Return a fitted transformer, or a pipeline of them, as bytes of skops, without pickle.
 
     Raises
@@ -398,7 +401,7 @@ def step_before(model: Pipeline) -> Any:
     return model[:-1]
 
 
-def prepend_step(before: Any, model: Any) -> Any:
+def prepend_step(before: object, model: Estimator) -> Any:
     """Return a pipeline of a transformer and a model; the model alone without a transformer."""
     if before is None:
         return model

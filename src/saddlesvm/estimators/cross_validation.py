@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -46,8 +46,12 @@ from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import SHARE, check, names
 from saddlesvm.runtime.bar import Bar
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, results_of
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 Scorer = Callable[[Any, Any, Any], float]
 
@@ -328,7 +332,7 @@ def standard_errors(scores: np.ndarray) -> np.ndarray:
 
 
 def _has(name: str) -> Any:
-    def check(estimator: Any) -> bool:
+    def check(estimator: Estimator) -> bool:
         getattr(getattr(estimator, "best_estimator_", estimator._template()), name)
         return True
 
@@ -415,7 +419,11 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return LinearSVC() if self.estimator is None else self.estimator
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, groups: Any = None
+        self,
+        X: RowsLike,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> LinearSVCCV:
         """Choose C and fit it to all rows.
 
@@ -499,7 +507,12 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _fit_on_cluster(
-        self, template: LinearSVC, X: Any, y: Any, sample_weight: ArrayLike | None, Cs: np.ndarray
+        self,
+        template: LinearSVC,
+        X: RowsLike,
+        y: LabelsLike,
+        sample_weight: ArrayLike | None,
+        Cs: np.ndarray,
     ) -> LinearSVCCV:
         """Choose C and fit it to all rows, which are on a cluster."""
         if self.scoring not in (None, "accuracy"):
@@ -574,7 +587,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: RowsLike) -> np.ndarray:
         """As :meth:`LinearSVC.decision_function`."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X)
@@ -585,7 +598,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self.best_estimator_.predict(X)
 
     @_has("predict_proba")
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """As :meth:`LinearSVC.predict_proba`."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X)

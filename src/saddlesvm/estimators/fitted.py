@@ -8,7 +8,7 @@ the value and returns values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,9 +32,11 @@ from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.problem import Problem, resolve_C
 from saddlesvm.rows.device import brought
 from saddlesvm.rows.scores import dense_weights
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 if TYPE_CHECKING:
     from saddlesvm.answers.proof import Proof
+    from saddlesvm.estimators.base import Estimator
     from saddlesvm.estimators.stream import PegasosStream
 
 FEATURES = ("n_features_in_", "feature_names_in_")  # what a template knows of the features
@@ -97,7 +99,7 @@ class FitFacts:
     chosen_C: float | None = None
     notes: dict[str, Any] | None = None
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         vars(self).update(state)
         # skops reads an outcome as plain text.
         if self.outcome is not None:
@@ -201,7 +203,7 @@ class Fitted(FitFacts):
         """Whether a row may have several labels."""
         return self.labels is not None and self.labels.indicator != ""
 
-    def pose(self, y: Any, sample_weight: ArrayLike | None, n: int) -> Training:
+    def pose(self, y: LabelsLike, sample_weight: ArrayLike | None, n: int) -> Training:
         """Return the sub-problems of this model on n rows with these labels.
 
         Raises
@@ -227,12 +229,12 @@ class Fitted(FitFacts):
         return found
 
 
-def known_features(template: Any) -> dict[str, Any]:
+def known_features(template: Estimator) -> dict[str, Any]:
     """Return what an estimator knows of its features."""
     return {name: vars(template)[name] for name in FEATURES if name in vars(template)}
 
 
-def known_attributes(template: Any, labels: Labels | None) -> dict[str, Any]:
+def known_attributes(template: Estimator, labels: Labels | None) -> dict[str, Any]:
     """Return the public attributes that are known before the weights: features and labels."""
     found = known_features(template)
     if labels is not None:
@@ -252,7 +254,7 @@ def add_phases(phases: Sequence[dict[str, float]]) -> dict[str, float]:
     return total
 
 
-def held_fit(model: Any) -> Any:
+def held_fit(model: Estimator) -> Any:
     """Return the value that an estimator holds; NotFittedError if it holds none."""
     held = getattr(model, "_fitted", None)
     if held is None:
@@ -263,7 +265,7 @@ def held_fit(model: Any) -> Any:
     return held
 
 
-def fitted_value(model: Any) -> Fitted:
+def fitted_value(model: Estimator) -> Fitted:
     """Return the value that an estimator holds; weights that were assigned by hand count.
 
     Raises
@@ -284,12 +286,12 @@ def fetch_weights(weights: Any) -> Any:
     return weights if sparse.issparse(weights) else brought(weights)
 
 
-def copy_options(model: Any, **params: Any) -> Any:
+def copy_options(model: Estimator, **params: Any) -> Any:
     """Return an estimator that is not fitted: parameters and features of another, some changed."""
     return give_features(clone(model).set_params(**params), model)
 
 
-def give_features(template: Any, known: Any) -> Any:
+def give_features(template: Estimator, known: object) -> Any:
     """Return a template that knows the features of another estimator, or the features in a dict."""
     features = known if isinstance(known, dict) else vars(known)
     vars(template).update({name: features[name] for name in FEATURES if name in features})
@@ -302,12 +304,12 @@ def make_model(fitted: Fitted, **params: Any) -> Any:
     return clone(template)._hold(replace(fitted, template=template))
 
 
-def check_rows(fitted: Fitted, X: Any) -> Any:
+def check_rows(fitted: Fitted, X: RowsLike) -> Any:
     """Return the rows to predict as an array or CSR matrix; ValueError for bad rows."""
     return check_design(X, fitted.template, finite=True).X
 
 
-def score_rows(fitted: Fitted, X: Any) -> np.ndarray:
+def score_rows(fitted: Fitted, X: RowsLike) -> np.ndarray:
     """Return the score of each row in each sub-problem, shape (n, k)."""
     return check_design(X, fitted.template, repeats=True).scores(fitted.coef, fitted.intercept)
 
@@ -351,7 +353,7 @@ def duals_for(fitted: Fitted, n: int) -> Any:
     return None if fitted.duals is None or fitted.duals.shape[1] != n else fitted.duals
 
 
-def problem_C(template: Any, n: int) -> float:
+def problem_C(template: Estimator, n: int) -> float:
     """Return the C of the problems that a fit to n rows solves.
 
     It is larger than the estimator's own if an l1 norm takes a share.
@@ -375,11 +377,11 @@ def former_fit(fitted: Fitted | None) -> FormerFit | None:
 
 
 def pair_problems(
-    template: Any,
+    template: Estimator,
     design: Design,
     posed: Training,
     weights: tuple[Any, Any],
-    strength: dict[str, Any] | None = None,
+    strength: Mapping[str, object] | None = None,
 ) -> Iterator[tuple[SubProblem, Problem, np.ndarray]]:
     """Yield each of the sub-problems `posed`, its problem over the rows, and the weights of it.
 

@@ -45,6 +45,7 @@ from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.allowed import CLASS_WEIGHT, NOT_NEGATIVE, TRUTH, Allowed, names
 from saddlesvm.runtime.available import available_if
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.option_names import MULTI_CLASS, MultiClass, PenaltyName
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.register import make_solver
@@ -302,7 +303,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
     @available_if(_is_pegasos)
     @restore_on_error
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        X: RowsLike,
+        y: LabelsLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn a batch of rows by a pass of Pegasos.
 
@@ -331,7 +336,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self
 
     @apply_to_any_rows
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: RowsLike) -> np.ndarray:
         """Return signed scores, shape (n,) for two classes, (n, n_classes) for more, or for labels.
 
         A positive score of two classes is for ``classes_[1]``. With ``multi_class="ovo"`` they are
@@ -359,7 +364,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return indicate(found - 0.5, labels.indicator)
         return labels.classes[found.argmax(axis=1)]
 
-    def is_proven(self, X: Any) -> np.ndarray:
+    def is_proven(self, X: RowsLike) -> np.ndarray:
         """Return True for each row whose predicted label is proven to be the exact optimum's.
 
         Parameters
@@ -390,7 +395,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         fitted = self._prove()
         return proven.prove_labels(fitted, check_rows(fitted, X), self.predict(X))
 
-    def settle(self, X: Any) -> np.ndarray:
+    def settle(self, X: RowsLike) -> np.ndarray:
         """Continue the fit until the labels of these rows are proven.
 
         No smaller tolerance can change a label that is proven.
@@ -435,7 +440,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     @available_if(_gives_probabilities)
     @apply_to_any_rows
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Return the probabilities of the classes, shape (n, n_classes).
 
         They need the logistic loss, or `probability`. With ``multi_class="multinomial"`` they are
@@ -462,7 +467,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     @available_if(_gives_probabilities)
     @apply_to_any_rows
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: RowsLike) -> np.ndarray:
         """Return the logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

@@ -6,7 +6,7 @@ it in public attributes, and forwards to functions of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
@@ -46,6 +46,7 @@ from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import NUMBER, SCALING, Allowed, either, names
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.option_names import INTERCEPTS, PENALTY_NAMES
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ Grid = int | Sequence[float] | np.ndarray
 Top = dict[Any, list[tuple[Any, ...]]]
 
 
-def find_strongest(model: Any, n: int, names: Any = None, bounds: bool = False) -> Top:
+def find_strongest(model: Estimator, n: int, names: Any = None, bounds: bool = False) -> Top:
     """Return the `n` strongest features; see :meth:`saddlesvm.LinearSVC.top_features`."""
     W = dense_weights(model.coef_)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
@@ -154,9 +155,9 @@ class LinearModel(Estimator):
         y: Any = None,
         sample_weight: ArrayLike | None = None,
         groups: Any = None,
-        coef_init: Any = None,
-        intercept_init: Any = None,
-        dual_coef_init: Any = None,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+        dual_coef_init: LabelsLike | None = None,
     ) -> Self:
         """Train to the relative gap `tol`.
 
@@ -276,7 +277,9 @@ class LinearModel(Estimator):
         set_callbacks(self, callbacks)
         return self
 
-    def top_features(self, n: int = 10, names: Any = None, bounds: bool = False) -> Top:
+    def top_features(
+        self, n: int = 10, names: Iterable[object] | None = None, bounds: bool = False
+    ) -> Top:
         """The features with the largest weights, largest first.
 
         Parameters
@@ -307,7 +310,9 @@ class LinearModel(Estimator):
         check_is_fitted(self)
         return find_strongest(self, n, names, bounds)
 
-    def prove(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def prove(
+        self, X: RowsLike, y: LabelsLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Prove bounds on the exact optimum of the training problem, from the training data.
 
         A model that was fitted in this process does this when bounds are first asked for. A loaded
@@ -333,7 +338,7 @@ class LinearModel(Estimator):
         self._fitted = proven.prove_fit(fitted, proven.checked_data(fitted, X, y, sample_weight))
         return self
 
-    def decision_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def decision_bounds(self, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
         """Bounds on the scores of the exact optimum, rounding counted.
 
         Parameters
@@ -567,7 +572,7 @@ class LinearModel(Estimator):
         raise NotImplementedError(f"{type(self).__name__} has no _made_loss")
 
     def _pose(
-        self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None
+        self, y: LabelsLike, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None
     ) -> Training:
         """Return the sub-problems of n rows with these labels; a fitted model knows `labels`."""
         raise NotImplementedError(f"{type(self).__name__} has no _pose")
@@ -600,14 +605,14 @@ class LinearModel(Estimator):
         )
         return {**scaled, "penalty": penalty, "share": share}
 
-    def _hold_on_device(self, fitted: Fitted, device: Any) -> Self:
+    def _hold_on_device(self, fitted: Fitted, device: object) -> Self:
         """Hold a fit, and send its weights to the device of an array."""
         self._hold(fitted)
         self.coef_: np.ndarray = sent(self.coef_, device)
         self.intercept_: np.ndarray = sent(self.intercept_, device)
         return self
 
-    def _show_weights(self, coef: Any, held: Any) -> Self:
+    def _show_weights(self, coef: Any, held: object) -> Self:
         """Show the same weights in another form, and hold no other copy of them."""
         self.coef_ = coef
         if self._fitted is not None:
@@ -619,7 +624,7 @@ class LinearModel(Estimator):
         self._fitted = proven.prove_fit(fitted_value(self))
         return self._fitted
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: RowsLike) -> np.ndarray:
         """Return the score of each row in each sub-problem, shape (n, k)."""
         check_is_fitted(self)
         design = check_design(X, self, repeats=True)

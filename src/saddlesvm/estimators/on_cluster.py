@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,10 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
+from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
 FEWEST_FOLDS = 2
@@ -56,7 +60,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 NO_WEIGHTS = np.empty(0)  # the record of a round has none
 
 
-def is_distributed(X: Any) -> bool:
+def is_distributed(X: Matrix) -> bool:
     """Return True if rows are on a cluster.
 
     They are a Dask collection, or a list of files or stores for workers to read, or of blocks that
@@ -102,7 +106,7 @@ class BegunFits(NamedTuple):
 
 
 def begin_fits(
-    template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, folds: int = 0
+    template: Estimator, X: Matrix, y: LabelsLike, sample_weight: ArrayLike | None, folds: int = 0
 ) -> BegunFits:
     """Begin the fits of the problems of a template over the partitions of X.
 
@@ -175,7 +179,7 @@ def begin_fits(
     return BegunFits(template, begun, None if labels is None else Labels(labels[0]), columns)
 
 
-def check_options(model: Any) -> tuple[Loss, str, int]:
+def check_options(model: Estimator) -> tuple[Loss, str, int]:
     """Return the loss, the solver, and the bytes of rows that may be brought together on a worker.
 
     Raises
@@ -204,7 +208,7 @@ def check_options(model: Any) -> tuple[Loss, str, int]:
 
 
 def _weigh_classes(
-    template: Any, classes: np.ndarray, sums: np.ndarray
+    template: Estimator, classes: np.ndarray, sums: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the classes, with the factors of their rows' weights, whose sums are given."""
     if classes.size < 2:
@@ -221,7 +225,9 @@ def _weigh_classes(
     return classes, factors
 
 
-def _watch(model: Any, print_line: Callable[[dict[str, Any]], None], row: dict[str, Any]) -> bool:
+def _watch(
+    model: Estimator, print_line: Callable[[dict[str, Any]], None], row: dict[str, Any]
+) -> bool:
     """Hand a round to the callbacks, and print it if requested; return True if one asks to stop."""
     if model.verbose:
         print_line(row)
@@ -230,7 +236,11 @@ def _watch(model: Any, print_line: Callable[[dict[str, Any]], None], row: dict[s
 
 
 def fit_on_cluster(
-    template: Any, X: Any, y: Any, sample_weight: ArrayLike | None, given: dict[str, Any]
+    template: Estimator,
+    X: RowsLike,
+    y: LabelsLike,
+    sample_weight: ArrayLike | None,
+    given: dict[str, Any],
 ) -> Fitted:
     """Fit a linear model to rows on a cluster.
 
@@ -274,7 +284,9 @@ def fit_on_cluster(
     return _gather(begun, solution, stacklevel=6)
 
 
-def _gather(begun: BegunFits, solution: Any, template: Any = None, stacklevel: int = 0) -> Fitted:
+def _gather(
+    begun: BegunFits, solution: Any, template: Estimator | None = None, stacklevel: int = 0
+) -> Fitted:
     """Return what a solution leaves behind; warn, at a `stacklevel`, if it was not certified.
 
     A `template` takes the place of the one of the fits.
@@ -341,7 +353,7 @@ def make_trace(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
 
 
 def fit_path_on_cluster(
-    template: Any, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None
+    template: Estimator, X: RowsLike, y: LabelsLike, Cs: np.ndarray, sample_weight: ArrayLike | None
 ) -> tuple[list[Any], list[float]]:
     """Return a model for each C, ascending, and the seconds of each fit.
 
@@ -373,7 +385,12 @@ class ClusterSearch(NamedTuple):
 
 
 def search_on_cluster(
-    template: Any, folds: Any, X: Any, y: Any, sample_weight: ArrayLike | None, Cs: np.ndarray
+    template: Estimator,
+    folds: Any,
+    X: RowsLike,
+    y: LabelsLike,
+    sample_weight: ArrayLike | None,
+    Cs: np.ndarray,
 ) -> ClusterSearch:
     """Cross-validate a classifier over C: the models of all folds and rows share every round.
 
@@ -409,7 +426,7 @@ def apply_to_any_rows(method: Method) -> Method:
     """
 
     @functools.wraps(method)
-    def apply_anywhere(model: Any, X: Any) -> Any:
+    def apply_anywhere(model: Estimator, X: Matrix) -> Any:
         if is_on_device(X):
             found = method(model, X)
             return sent(found, X) if found.dtype.kind in "iuf" else found

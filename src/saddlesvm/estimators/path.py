@@ -46,6 +46,7 @@ from saddlesvm.problem.first_weight import largest_empty_C
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, SCALING, STRENGTH, check, names
 from saddlesvm.runtime.clock import begin_fit, clock, end_of_fit
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
 
@@ -60,7 +61,9 @@ SAME = 1e-12  # relative distance between values of C that are taken for one
 DECADES = 3.0  # powers of ten from the C where the first weight appears to the largest of a grid
 
 
-def C_max(model: Estimator, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+def C_max(
+    model: Estimator, X: RowsLike, y: Any = None, sample_weight: ArrayLike | None = None
+) -> float:
     """The largest C at which all weights are zero: the beginning of a path of sparse models.
 
     Parameters
@@ -134,7 +137,7 @@ def takes_features(model: Estimator) -> bool:
 
 
 def l1_min_c(
-    X: Any,
+    X: RowsLike,
     y: Any,
     *,
     loss: Literal["squared_hinge", "log", "logistic"] = "squared_hinge",
@@ -306,7 +309,7 @@ class GridInThreads:
         )
 
 
-def threads_over(model: Estimator, X: Any, y: Any, Cs: np.ndarray) -> int:
+def threads_over(model: Estimator, X: RowsLike, y: Any, Cs: np.ndarray) -> int:
     """Return the number of threads for fits of a grid side by side; 1 if threads do not pay there.
 
     Fits of several sub-problems have threads of their own, and rows that are read block by block
@@ -420,7 +423,7 @@ class RegularizationPath:
         """Return the score at each C, or at some, shape (k,): accuracy, or :math:`R^2`."""
         return np.array([self.model(C).score(X, y) for C in (self.Cs if Cs is None else Cs)])
 
-    def best(self, X: Any, y: Any) -> float:
+    def best(self, X: RowsLike, y: LabelsLike) -> float:
         """The C with the best score on X and y, the smallest of several."""
         return float(self.Cs[int(np.argmax(self.score(X, y)))])
 
@@ -467,7 +470,7 @@ def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:
 
 
 def grid_for(
-    model: Estimator, X: Any, y: Any, Cs: Any, sample_weight: ArrayLike | None = None
+    model: Estimator, X: RowsLike, y: LabelsLike, Cs: Any, sample_weight: ArrayLike | None = None
 ) -> np.ndarray:
     """A grid of C, see :func:`check_Cs`.
 
@@ -482,7 +485,7 @@ def grid_for(
 
 
 def ends_for(
-    model: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None = None
+    model: Estimator, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None
 ) -> tuple[float, float]:
     """Return the default ends of a path over every C: the ends of :func:`grid_for`."""
     grid = grid_for(model, X, y, 2, sample_weight)
@@ -504,7 +507,11 @@ def check_model(model: Estimator) -> None:
 
 
 def fit_path(
-    model: Estimator, X: Any, y: Any, Cs: np.ndarray, sample_weight: ArrayLike | None = None
+    model: Estimator,
+    X: RowsLike,
+    y: LabelsLike,
+    Cs: np.ndarray,
+    sample_weight: ArrayLike | None = None,
 ) -> RegularizationPath:
     """Fit copies of `model` for each C, each from the end of the last fit, or its latest point.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -40,8 +40,12 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.rows import layouts as rows
 from saddlesvm.runtime.allowed import SHARE, STRENGTH, check
 from saddlesvm.runtime.clock import clock, end_of_fit
+from saddlesvm.runtime.data_types import RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, wait_for_some
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 # Share of the wanted gap that each fit proves itself; the rest is for the Cs between.
 FIT_SHARE = 0.2
@@ -76,7 +80,7 @@ class Stopper:
         self.stop = stop
         self.every = epochs_between_calls(callbacks)
 
-    def __call__(self, record: Any) -> bool:
+    def __call__(self, record: object) -> bool:
         asked = [callback(record) for callback in self.callbacks]
         if any(asked):
             self.stop.set()
@@ -327,7 +331,7 @@ def _begin_between(C: float, problems_C: float, low: Made, high: Made | None) ->
 
 
 def certified_path(
-    template: Any,
+    template: Estimator,
     X: Any,
     y: Any,
     ends: tuple[float, float],
@@ -335,7 +339,7 @@ def certified_path(
     *,
     sample_weight: ArrayLike | None = None,
     in_lambda: bool = False,
-    watch: Callable[..., Any] | None = None,
+    watch: Callable[..., object] | None = None,
 ) -> CertifiedPath:
     """A model and a proof for every C, or every lambda, between two ends.
 
@@ -387,8 +391,8 @@ def certified_path(
 
 
 def choose_path(
-    template: Any,
-    X: Any,
+    template: Estimator,
+    X: RowsLike,
     y: Any,
     Cs: Any,
     C: tuple[float, float] | None,

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -44,6 +44,9 @@ from saddlesvm.estimators.training_data import (
     read_standard_input,
     read_training,
 )
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 PART_BYTES = 1 << 26  # bytes of a file that are read for a model and encoded at a time; a guess
 LABEL_NOTE = "label column"  # the note of a model with the name of its labels
@@ -154,7 +157,7 @@ class Preparation:
         self.n_features = len(self.before.get_feature_names_out())
 
     @classmethod
-    def of_saved(cls, model: Any, source: str = "the model") -> tuple[Any, Preparation]:
+    def of_saved(cls, model: Estimator, source: str = "the model") -> tuple[Any, Preparation]:
         """Return the estimator of a loaded model, and the preparation of its data.
 
         Raises
@@ -222,7 +225,7 @@ class Preparation:
         """Return names of the features for people, if rows are encoded."""
         return feature_names(self.before) if self.kinds else None
 
-    def prepend_to(self, model: Any) -> Any:
+    def prepend_to(self, model: Estimator) -> Any:
         """Return the model to use and to save: a pipeline if there is a step before it."""
         return prepend_step(self.before, model)
 
@@ -416,7 +419,7 @@ def _fit_scaler(table: Table) -> StandardScaler:
     return scaler.fit(table.X, sample_weight=table.sample_weight)
 
 
-def strongest_words(model: Any, preparation: Preparation) -> dict[str, Any]:
+def strongest_words(model: Estimator, preparation: Preparation) -> dict[str, Any]:
     """Return the words and categories with the largest weights for each class, in words."""
     names = preparation.feature_names()
     if names is None or not hasattr(model, "top_features"):

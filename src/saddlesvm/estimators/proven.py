@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,10 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import FitRows
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Passes
+from saddlesvm.runtime.data_types import RowsLike
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 CLOSE = 1e-12  # relative gap of the fit behind a proof: near what rounding leaves of a certificate
 # Relative gaps to which a model that is to be settled is trained, one after the other.
@@ -52,7 +56,9 @@ AFRESH = {
 Bounds = tuple[np.ndarray, np.ndarray]
 
 
-def checked_data(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Data:
+def checked_data(
+    fitted: Fitted, X: RowsLike, y: Any, sample_weight: ArrayLike | None = None
+) -> Data:
     """Return data of the features that a model knows; ValueError for others."""
     if isinstance(X, Passes):
         refuse_place(X, "what follows from a fit")
@@ -79,7 +85,7 @@ def prove_fit(fitted: Fitted, data: Data | None = None) -> Fitted:
     return replace(fitted, proof=proof_of_data(fitted, training_data(fitted)))
 
 
-def decision_bounds(fitted: Fitted, X: Any) -> Bounds:
+def decision_bounds(fitted: Fitted, X: RowsLike) -> Bounds:
     """Return bounds on the scores of the exact optimum, each of shape (m,) or (m, k)."""
     assert fitted.proof is not None
     low, high = fitted.proof.score_bounds(check_rows(fitted, X))
@@ -95,7 +101,7 @@ def coef_bounds(fitted: Fitted) -> Bounds:
     return low[:, :-1], high[:, :-1]
 
 
-def prove_labels(fitted: Fitted, X: Any, predicted: Any) -> np.ndarray:
+def prove_labels(fitted: Fitted, X: RowsLike, predicted: Any) -> np.ndarray:
     """Return whether the labels that a classifier predicts are proven to be the optimum's.
 
     Raises
@@ -147,7 +153,7 @@ def proof_of_data(fitted: Fitted, data: Data) -> Proof:
     return go_closer(fitted, data, wanted, max(enough, WORTH), ready).proof
 
 
-def problems_of(fitted: Fitted, template: Any, data: Data, ready: FitRows) -> list[Problem]:
+def problems_of(fitted: Fitted, template: Estimator, data: Data, ready: FitRows) -> list[Problem]:
     """Return the problems that a fit poses on some data."""
     posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
     return [part_problem(template, sub, posed, ready) for sub in posed.problems]

@@ -198,7 +198,7 @@ def find_entry(name: str) -> Entry | None:
     return ENTRIES.get(name)
 
 
-def entry_of(model: Any) -> Entry | None:
+def entry_of(model: object) -> Entry | None:
     """Return the registered kind of an estimator: its class, or the nearest base class."""
     kinds = {entry.kind: entry for entry in ENTRIES.values()}
     return next((kinds[kind] for kind in type(model).__mro__ if kind in kinds), None)

@@ -21,6 +21,7 @@ from sklearn.base import is_classifier
 
 from saddlesvm.fit.outcome import Record
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 __all__ = ["BaseEstimator", "ClassifierMixin", "OutlierMixin", "RegressorMixin"]  # of scikit-learn
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     class OutlierMixin:
         """Its classes are 1 and -1."""
 
-        def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Any: ...
+        def fit_predict(self, X: RowsLike, y: LabelsLike | None = None, **options: Any) -> Any: ...
 
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
@@ -64,7 +65,7 @@ def installed() -> bool:
     return find_spec("sklearn.callback") is not None
 
 
-def set_callbacks(estimator: Any, callbacks: Sequence[Any]) -> None:
+def set_callbacks(estimator: object, callbacks: Sequence[Any]) -> None:
     """Set the callbacks of an estimator, in place of earlier callbacks."""
     from sklearn.callback import CallbackSupportMixin
 

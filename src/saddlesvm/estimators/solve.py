@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,9 +39,14 @@ from saddlesvm.rows.memory_plan import (
     memory_bytes,
 )
 from saddlesvm.runtime.clock import limit_to_share, seconds_compiling
+from saddlesvm.runtime.data_types import Matrix, RowsLike
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.sweeps import OverFiles
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
+    from saddlesvm.solvers.base import SolverBase
 
 DUAL_BYTES = 12  # of a dual variable in a CSR array
 MOST_DUALS = (
@@ -55,14 +60,14 @@ Start = FormerFit | GivenStart
 
 
 def fit_rows(
-    template: Any,
-    X: Any,
+    template: Estimator,
+    X: RowsLike,
     y: Any = None,
     sample_weight: ArrayLike | None = None,
     *,
     start: Start | None = None,
     watch: Watch | None = None,
-    reported: Any = None,
+    reported: object = None,
     complete: Complete | None = None,
 ) -> Fitted:
     """Fit a linear model to all rows.
@@ -115,7 +120,7 @@ def fit_rows(
 
 
 def solve(
-    template: Any,
+    template: Estimator,
     design: Design,
     posed: Training,
     tasks: FitTasks | None,
@@ -147,7 +152,7 @@ def solve(
 
 
 def gather(
-    template: Any, posed: Training, results: Sequence[FitResult], n: int, **more: Any
+    template: Estimator, posed: Training, results: Sequence[FitResult], n: int, **more: Any
 ) -> Fitted:
     """Return what the results of all sub-problems leave behind; `more` are fields of the fit."""
     coef = np.vstack([result.coef for result in results])
@@ -185,7 +190,7 @@ def drops_duals(posed: Training, n: int) -> bool:
 
 
 def make_fits(
-    template: Any,
+    template: Estimator,
     design: Design,
     posed: Training,
     ready: FitRows | None = None,
@@ -251,7 +256,7 @@ def make_fits(
     return fits, linear
 
 
-def goes_by_blocks(template: Any, design: Design, solver: Any = None) -> bool:
+def goes_by_blocks(template: Estimator, design: Design, solver: Any = None) -> bool:
     """Return True if the rows are read block by block, because they do not fit into memory.
 
     Raises
@@ -273,7 +278,7 @@ def goes_by_blocks(template: Any, design: Design, solver: Any = None) -> bool:
     return not missing
 
 
-def find_missing_for_blocks(template: Any, solver: Any) -> str:
+def find_missing_for_blocks(template: Estimator, solver: SolverBase) -> str:
     """Say what the options need for rows to be read block by block; empty if nothing."""
     penalty = template._penalty().penalty
     if option_of(template, "multi_class") in splits.JOINT:
@@ -295,7 +300,7 @@ def find_missing_for_blocks(template: Any, solver: Any) -> str:
     return ""
 
 
-def rows_for_parts(template: Any, X: Any, problems: int) -> FitRows | None:
+def rows_for_parts(template: Estimator, X: RowsLike, problems: int) -> FitRows | None:
     """Return the rows of X, ready for fits to parts of them; None if they are read by blocks."""
     design = Design(X)
     if goes_by_blocks(template, design):
@@ -305,15 +310,15 @@ def rows_for_parts(template: Any, X: Any, problems: int) -> FitRows | None:
     return rows_of(design, template._intercept_kind(), scaling, jobs, template.n_jobs)
 
 
-def part_problem(template: Any, sub: SubProblem, posed: Training, ready: FitRows) -> Problem:
+def part_problem(template: Estimator, sub: SubProblem, posed: Training, ready: FitRows) -> Problem:
     """Return the problem of a sub-problem of `posed`, over rows that are ready."""
     options = {"weights": posed.weights, "intercept": template._intercept_kind()}
     return ready.problem(sub, posed.loss, options | template._problem_options())
 
 
 def fit_part(
-    template: Any,
-    X: Any,
+    template: Estimator,
+    X: Matrix,
     posed: Training,
     ready: FitRows | None,
     start: Start | None = None,
@@ -338,7 +343,7 @@ def fit_part(
 
 
 def fit_together(
-    template: Any, X: Any, posed: Sequence[Training], before: Sequence[Fitted] = ()
+    template: Estimator, X: Matrix, posed: Sequence[Training], before: Sequence[Fitted] = ()
 ) -> list[Fitted]:
     """Fit several parts of the rows of files, whose readings serve all.
 

@@ -29,7 +29,7 @@ CONTINUED = (
 
 
 def check_stream(
-    given: Any, known: np.ndarray | None, first: bool, class_weight: Any
+    given: Any, known: np.ndarray | None, first: bool, class_weight: object
 ) -> np.ndarray:
     """The classes of a stream, ascending.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -10,10 +10,18 @@ from saddlesvm.estimators.base import apply_limits, option_of
 from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.fitted import Fitted
 from saddlesvm.estimators.solve import fit_rows
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 
 def fit_copy(
-    template: Any, X: Any, y: Any = None, sample_weight: ArrayLike | None = None, **given: Any
+    template: Estimator,
+    X: RowsLike,
+    y: LabelsLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    **given: Any,
 ) -> Fitted:
     """Fit a model within the `max_time` of its template, with the probabilities that it asks for.
 

@@ -7,7 +7,7 @@ certificates, so a seeded fit is repeatable bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock, limit_step
 from saddlesvm.solvers.base import Budget, check_penalty, check_place, phase_of
+
+if TYPE_CHECKING:
+    from saddlesvm.solvers.base import State
 
 # Stored values that one step may touch: some 10 ms of work, measured.
 SLICE_VALUES = 4_000_000
@@ -185,7 +188,7 @@ class Fit:
                 state = self.solver.step(self.problem, self.state, budget)
             self.accept_step(state)
 
-    def accept_step(self, state: Any) -> None:
+    def accept_step(self, state: State) -> None:
         """Take over the state after a step, and add the step's time to its phase."""
         self.state = state
         phase = phase_of(state) or self.solver.name

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,6 +46,9 @@ from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.interrupts import raise_interrupts
 from saddlesvm.solvers.newton import Newton
 
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
+
 EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
 # Values of C tried for an infinite C, until no multiplier reaches one
 STRONGER = (1.0, 1e3, 1e6, 1e9, 1e12)
@@ -66,7 +69,7 @@ class KnownFacts:
 
 
 def fit_kernel(
-    template: Any,
+    template: Estimator,
     X: Any,
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
@@ -127,7 +130,7 @@ def fit_kernel(
     return replace(fitted, seconds_compiling=seconds_compiling() - compiled_before)
 
 
-def make_kernel(template: Any, X: Matrix, weights: np.ndarray | None) -> Kernel:
+def make_kernel(template: Estimator, X: Matrix, weights: np.ndarray | None) -> Kernel:
     """Return the kernel of a machine for these rows, with its parameters as numbers."""
     name = template.kernel
     gamma = 1.0
@@ -137,7 +140,7 @@ def make_kernel(template: Any, X: Matrix, weights: np.ndarray | None) -> Kernel:
 
 
 def solve_strongly(
-    template: Any,
+    template: Estimator,
     kernel: Kernel,
     X: Matrix,
     posed: Training,
@@ -262,7 +265,7 @@ def make_fits(
     )
 
 
-def flat_result(template: Any, targets: np.ndarray) -> FitResult:
+def flat_result(template: Estimator, targets: np.ndarray) -> FitResult:
     """Return the result for equal targets: no support vector, and the target as intercept."""
     return FitResult(
         coef=Coefficients(np.empty(0, dtype=np.intp), np.empty(0)),  # type: ignore[arg-type]

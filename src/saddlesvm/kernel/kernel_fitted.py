@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,10 @@ from saddlesvm.kernel.definiteness import symmetric
 from saddlesvm.kernel.mercer import Kernel, expand
 from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.rows.scores import linear_scores
+from saddlesvm.runtime.data_types import RowsLike
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 # Parameters that count when a model predicts, as in scikit-learn; the others count in the fit.
 AT_PREDICTION = ("probability", "decision_function_shape", "break_ties")
@@ -149,13 +153,13 @@ def score_problems(fitted: KernelFitted, X: Any) -> np.ndarray:
     return np.column_stack(columns) + fitted.intercept
 
 
-def score_later(fitted: KernelFitted, X: Any) -> np.ndarray:
+def score_later(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
     """Return the scores of the pairs, shape (rows, pairs), positive for the later class."""
     scores = score_problems(fitted, X)
     return scores if scores.shape[1] == 1 else -scores
 
 
-def count_votes(fitted: KernelFitted, X: Any) -> np.ndarray:
+def count_votes(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
     """Return the votes of the pairs for each class, shape (rows, n_classes); of two, their score.
 
     Votes have a fraction, by which scores break ties.
@@ -164,7 +168,7 @@ def count_votes(fitted: KernelFitted, X: Any) -> np.ndarray:
     return scores if scores.shape[1] == 1 else vote(-scores, fitted.n_classes)
 
 
-def choose_classes(fitted: KernelFitted, X: Any, break_ties: bool) -> np.ndarray:
+def choose_classes(fitted: KernelFitted, X: RowsLike, break_ties: bool) -> np.ndarray:
     """Return the class of each row with most votes; scores decide ties if asked."""
     assert fitted.labels is not None
     classes = fitted.labels.classes
@@ -176,7 +180,7 @@ def choose_classes(fitted: KernelFitted, X: Any, break_ties: bool) -> np.ndarray
     return classes[votes.argmax(axis=1)]
 
 
-def find_probabilities(fitted: KernelFitted, X: Any) -> np.ndarray:
+def find_probabilities(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
     """Return the probabilities of the classes by the sigmoids of the pairs."""
     assert fitted.calibration is not None
     return class_probabilities(fitted.calibration, score_later(fitted, X), pairs=True)
@@ -217,7 +221,7 @@ def pair_duals(duals: Any, n_support: np.ndarray, n_classes: int) -> np.ndarray:
     return found
 
 
-def coefficients_of(model: Any, n: int) -> tuple[list[np.ndarray], list[float]]:
+def coefficients_of(model: Estimator, n: int) -> tuple[list[np.ndarray], list[float]]:
     """Return coefficients of all training rows, and the intercept, for each sub-problem.
 
     Both are positive for the later class; the coefficients have shape (n,).

@@ -20,6 +20,7 @@ from saddlesvm.kernel.kernel_fitted import KernelFitted, make_machine
 from saddlesvm.kernel.kernel_machine import KernelMachine
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.clock import clock
+from saddlesvm.runtime.data_types import RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
 
 
@@ -67,18 +68,18 @@ class KernelPath:
         """The score of each model, shape (k,)."""
         return np.array([model.score(X, y) for model in self.models])
 
-    def best(self, X: Any, y: ArrayLike) -> float:
+    def best(self, X: RowsLike, y: ArrayLike) -> float:
         """The value with the best score on X and y, the smallest of several."""
         return float(self.values[int(np.argmax(self.score(X, y)))])
 
 
 def kernel_path(
     model: KernelMachine,
-    X: Any,
+    X: RowsLike,
     y: ArrayLike | None = None,
     *,
-    Cs: Any = None,
-    nus: Any = None,
+    Cs: object = None,
+    nus: object = None,
     sample_weight: ArrayLike | None = None,
 ) -> KernelPath:
     """Fit copies of a kernel machine for several values of C, or of nu; Ctrl-C returns the path so

@@ -111,7 +111,7 @@ def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
     return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS
 
 
-def has_kernel_solver(loss: Any) -> bool:
+def has_kernel_solver(loss: object) -> bool:
     """Return True if kernel solvers take a loss, or its class.
 
     Its conjugate is ``phi*(-a) = t |a| - a y + r a^2 / 2`` within the bounds of a, for the numbers

@@ -88,7 +88,7 @@ class Kernel:
         """Return the second argument of the kernel for the rows `chosen` of the training data."""
         return chosen if self.precomputed else X[chosen]
 
-    def __call__(self, A: Matrix, centres: Any) -> np.ndarray:
+    def __call__(self, A: Matrix, centres: object) -> np.ndarray:
         """Return kernel values between the rows of `A` and `centres`, shape (rows, centres), in the
         precision of `A`.
 

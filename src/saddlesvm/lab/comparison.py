@@ -23,6 +23,7 @@ from saddlesvm.lab.peers import parse_peers
 from saddlesvm.lab.runs import Plan, as_list, list_cells, parse_contenders
 from saddlesvm.problem.losses import Loss, is_loss, make_loss
 from saddlesvm.runtime.allowed import STRENGTH, check, split_names
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
 
 # The solvers that are compared by default.
@@ -32,13 +33,13 @@ SECONDS = 10.0  # of each run, by default
 
 
 def compare(
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: LabelsLike,
     *,
     solvers: Any = None,
     C: float | Sequence[float] | None = None,
     lam: float | Sequence[float] | None = None,
-    losses: Any = None,
+    losses: object = None,
     repeats: int = 1,
     test: tuple[Any, Any] | None = None,
     budget: float = SECONDS,
@@ -47,7 +48,7 @@ def compare(
     intercept: str = "none",
     intercept_scaling: float = 1.0,
     task: Task = "classification",
-    positive: Any = None,
+    positive: object = None,
     name: str = "data",
     image_shape: tuple[int, int] | None = None,
     certify_every: float = 1.0,
@@ -225,7 +226,7 @@ def parse_losses(losses: Any, task: Task, kernels: bool) -> list[Loss]:
     return [check_kernel_loss(loss) for loss in made] if kernels else made
 
 
-def check_strengths(given: Any, name: str) -> list[float]:
+def check_strengths(given: object, name: str) -> list[float]:
     """Return the values of C or lambda as a list; empty if none are given."""
     if given is None:
         return []

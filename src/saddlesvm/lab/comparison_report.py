@@ -251,7 +251,7 @@ def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
         y = dataset.test_y
         alpha = None
 
-    def decide(rows: Any) -> np.ndarray:
+    def decide(rows: object) -> np.ndarray:
         return dataset.scores_of(rows, model.coef[None], np.array([model.intercept]))[:, 0]
 
     scores = decide(X)

@@ -20,6 +20,7 @@ from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.runtime.allowed import check
+from saddlesvm.runtime.data_types import Matrix, RowsLike
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.dcd import DCD
 
@@ -138,7 +139,7 @@ class Dataset:
         lifted = norms + value * value
         return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
 
-    def scores_of(self, X: Any, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
+    def scores_of(self, X: Matrix, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
         """Return the scores of the rows of X, shape (m, d), by k models; shape (m, k), float64.
 
         The coefficients have shape (k, d); with a kernel (k, n), a coefficient for each training
@@ -172,7 +173,7 @@ class Dataset:
         return train, self._errors(self.test_X, self.test_y, coefs, intercepts)
 
     def _errors(
-        self, X: Any, y: np.ndarray, coefs: np.ndarray, intercepts: np.ndarray
+        self, X: RowsLike, y: np.ndarray, coefs: np.ndarray, intercepts: np.ndarray
     ) -> np.ndarray:
         """Return the errors of k models on some rows."""
         # As many models in a pass over the rows as the memory for scores allows.
@@ -258,7 +259,7 @@ def make_dataset(
     return Dataset(name, design, signs, task, classes, test_X, test_y, image_shape)
 
 
-def choose_positive(labels: np.ndarray, positive: Any) -> tuple[Any, tuple[str, str]]:
+def choose_positive(labels: np.ndarray, positive: object) -> tuple[Any, tuple[str, str]]:
     """Return the label that becomes +1, and the names of both sides.
 
     Raises

@@ -10,10 +10,13 @@ import numpy as np
 
 from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.runtime.allowed import one_of
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+
+    from saddlesvm.estimators.base import Estimator
 
 FINE = 241  # values of C at which a path is drawn
 MOST_WEIGHTS = 12  # features whose weights are drawn, the largest first: as many lines are distinct
@@ -80,7 +83,7 @@ class GapDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        model: Any,
+        model: Estimator,
         *,
         ax: Axes | None = None,
         name: str = "",
@@ -231,8 +234,8 @@ class PathDisplay(Display):
     def from_path(
         cls,
         path: Any,
-        X: Any = None,
-        y: Any = None,
+        X: RowsLike | None = None,
+        y: LabelsLike | None = None,
         *,
         kind: str = "gap",
         ax: Axes | None = None,
@@ -249,7 +252,9 @@ class PathDisplay(Display):
         return cls(path, scores, names=names).plot(ax, kind=kind)
 
     @classmethod
-    def from_estimator(cls, model: Any, *, kind: str = "error", ax: Axes | None = None) -> Self:
+    def from_estimator(
+        cls, model: Estimator, *, kind: str = "error", ax: Axes | None = None
+    ) -> Self:
         """Draw the path of a model that was fitted with ``C="auto"``; see :meth:`plot`."""
         display = cls.from_choice(model.choice_, getattr(model, "feature_names_in_", None))
         return display.plot(ax, kind=kind)

@@ -18,6 +18,7 @@ from saddlesvm.lab.charts import Chart, Grid, Series, Shade, new_axes, plain, sa
 from saddlesvm.lab.curves import closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.data_types import Matrix
 from saddlesvm.solvers.dcd import DCD
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def confusion_grid(
 
 
 def misclassified(
-    X: Any,
+    X: Matrix,
     y: np.ndarray,
     predicted: np.ndarray,
     shape: tuple[int, int],

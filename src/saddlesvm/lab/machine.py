@@ -61,7 +61,7 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def run_in_threads(work: Callable[[Any], Answer], pieces: Iterable[Any]) -> list[Answer]:
+def run_in_threads(work: Callable[[object], Answer], pieces: Iterable[object]) -> list[Answer]:
     """Do independent pieces of work on all cores, untimed; return the results in order."""
     with threadpool_limits(1), ThreadPoolExecutor(usable_cores()) as pool:
         return list(pool.map(work, pieces))

@@ -7,7 +7,7 @@ the rows in the plane.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,9 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.crammer_singer import CrammerSinger
+
+if TYPE_CHECKING:
+    from saddlesvm.problem.problem import Problem
 
 OPTIMAL = Limits(tol=1e-10, max_epochs=20_000.0)  # of the fit whose optimum the page shows
 COLOURS = 6  # classes that the page can tell apart
@@ -257,7 +260,7 @@ def assemble_plane(
     drawn: DrawnRows,
     y: np.ndarray,
     classes: tuple[str, ...],
-    problem: Any,
+    problem: Problem,
     best: FitResult,
     name: str,
 ) -> Plane:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,16 +11,19 @@ from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.lab.displays import GapDisplay, PathDisplay
 from saddlesvm.lab.report import Item, Prose, Report, Table
 
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
+
 FEATURES_SHOWN = 15  # features for each class (guessed: a screen)
 CERTIFICATES_OF_A_LINE = 2
 
 
 def model_report(
-    model: Any,
+    model: Estimator,
     name: str,
     groups: dict[str, list[tuple[str, str]]],
     command: str,
-    names: Any = None,
+    names: object = None,
 ) -> Report:
     """Assemble the report of a fitted estimator.
 
@@ -62,7 +65,7 @@ def model_report(
     return report
 
 
-def model_verdict(model: Any, quality: dict[str, str]) -> list[str]:
+def model_verdict(model: Estimator, quality: dict[str, str]) -> list[str]:
     """Return the result of the fit in sentences: the proof, why the fit ended, and the scores."""
     certificate = model.certificate_
     outcome = model.outcome_
@@ -107,7 +110,7 @@ def can_be_drawn(trace: Trace) -> bool:
     return max(counts.values(), default=0) >= CERTIFICATES_OF_A_LINE
 
 
-def closing_items(model: Any) -> list[Item]:
+def closing_items(model: Estimator) -> list[Item]:
     """Return the chart of the gap, or a sentence if there is no line."""
     trace = model.trace_
     if not can_be_drawn(trace):
@@ -133,7 +136,7 @@ def features_table(best: list[tuple[Any, ...]], caption: str) -> Item:
     return Table(titles, rows, caption)
 
 
-def class_heading(model: Any, label: Any) -> str:
+def class_heading(model: Estimator, label: Any) -> str:
     """Return the class that the features of a table speak for, in words."""
     if not hasattr(model, "classes_"):
         return "The largest weights, of either sign."

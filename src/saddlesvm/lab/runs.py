@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.allowed import split_names
 from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import Budget
+
+if TYPE_CHECKING:
+    from saddlesvm.solvers.base import SolverBase
 
 # Epochs between two certificates, as a share of the epochs done. A certificate every epoch would
 # slow a long run down, and lets a solver that stops on the gap recall rows that shrinking had set
@@ -110,7 +113,7 @@ def parse_contenders(
     return contenders
 
 
-def make_contender(solver: Any) -> Contender:
+def make_contender(solver: object) -> Contender:
     """Return a solver object as a contender."""
     return Contender(solver, changed_options(solver))
 
@@ -138,7 +141,7 @@ def as_list(given: Any) -> list[Any]:
     return [given]
 
 
-def warm_up(problem: Any, solver: Any) -> None:
+def warm_up(problem: Problem, solver: object) -> None:
     """Run a solver for a moment, so that compiled kernels are loaded before the clock starts."""
     limits = Limits(tol=0.0, max_epochs=min(1.0, WARM_ROWS / problem.members.size))
     fit(problem, solver, limits)
@@ -148,13 +151,13 @@ def warm_up(problem: Any, solver: Any) -> None:
 
 def run_solver(
     dataset: Dataset,
-    problem: Any,
-    solver: Any,
+    problem: Problem,
+    solver: object,
     limits: Limits,
     *,
     seed: int = 0,
     stop: threading.Event | None = None,
-    ticker: Any = None,
+    ticker: object = None,
 ) -> tuple[list[dict[str, Any]], FitResult]:
     """Fit, and measure the errors when the clock has stopped.
 
@@ -238,7 +241,7 @@ def evaluate_weights(problem: Problem, w: np.ndarray) -> Evaluation:
 
 def iterates(
     problem: Problem,
-    solver: Any,
+    solver: SolverBase,
     epochs: np.ndarray | list[float],
     seed: int = 0,
     start: Point | None = None,

@@ -18,6 +18,7 @@ from saddlesvm.lab.recorder import ClassesRecorder, KernelRecorder, Recorder
 from saddlesvm.lab.report import embed_json, escape, page_part
 from saddlesvm.lab.runs import Contender, make_contender
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
+from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.solvers import Pegasos, parse_solver
 
 LAMBDA = 0.05  # without C and lam: strong enough that a few passes show the course of a fit
@@ -88,20 +89,20 @@ class Watch:
 
 
 def watch(
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: LabelsLike,
     *,
-    solver: Any = "pegasos",
-    against: Any = "dcd",
+    solver: object = "pegasos",
+    against: object = "dcd",
     loss: str | Loss = "hinge",
     C: float | None = None,
     lam: float | None = None,
     intercept: bool = True,
-    gamma: Any = "scale",
+    gamma: object = "scale",
     epochs: float = 8.0,
     rows: int = 60,
     seed: int = 0,
-    positive: Any = None,
+    positive: object = None,
     name: str = "data",
     command: str = "",
 ) -> Watch:
@@ -254,7 +255,7 @@ def record_scene(
     return scene | {"optimum": [float(f"{value:.6g}") for value in plane.optimum.ravel()]}
 
 
-def loss_curve(loss: Any) -> list[list[float]]:
+def loss_curve(loss: Loss) -> list[list[float]]:
     """Return the loss of a row as a function of its margin ``y z``, as points."""
     margins = [float(margin) for margin in np.linspace(*MARGINS, CURVE_POINTS)]
     return [[round(margin, 4), round(float(loss.value(margin, 1.0)), 5)] for margin in margins]

@@ -334,7 +334,7 @@ class Agreement:
         return "\n".join(lines)
 
 
-def check(algorithm: str, function: Callable[..., Any]) -> Agreement:
+def check(algorithm: str, function: Callable[..., object]) -> Agreement:
     """Compare a function with the compiled solver on small data with the same draws.
 
     Parameters

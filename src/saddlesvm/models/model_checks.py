@@ -162,7 +162,7 @@ def check_shapes(found: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         require(is_fine, "intercept_", intercept)
 
 
-def require(is_fine: bool, name: str, array: Any) -> None:
+def require(is_fine: bool, name: str, array: np.ndarray) -> None:
     """Raise ValueError, with what was found, unless an array is fine."""
     if not is_fine:
         raise ValueError(

@@ -6,7 +6,7 @@ made here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import TensorProto
@@ -21,6 +21,9 @@ from sklearn.pipeline import Pipeline
 
 from saddlesvm.estimators.columns import kinds_in
 
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
+
 # The locale for lower case: minimal systems have no other one with UTF-8.
 LOCALE = "C.UTF-8"
 # The versions of the operators of ONNX in the graph.
@@ -28,7 +31,7 @@ VERSIONS = {"IsNaN": 13, "Where": 9, "Cast": 9, "Gather": 11}
 Inputs = list[tuple[str, Any]]
 
 
-def inputs_of(model: Any) -> Inputs | None:
+def inputs_of(model: Estimator) -> Inputs | None:
     """Return an input for each column of a pipeline for tables; None for other models.
 
     Raises
@@ -54,13 +57,13 @@ def inputs_of(model: Any) -> Inputs | None:
     return sorted(types, key=lambda pair: order.index(pair[0]))
 
 
-def _first_columns(model: Any) -> ColumnTransformer | None:
+def _first_columns(model: Estimator) -> ColumnTransformer | None:
     """Return the transformer of columns with which a pipeline begins, or None."""
     first = model.steps[0][1] if isinstance(model, Pipeline) else None
     return first if isinstance(first, ColumnTransformer) else None
 
 
-def options_of_texts(model: Any) -> dict[int, dict[str, str]]:
+def options_of_texts(model: Estimator) -> dict[int, dict[str, str]]:
     """Return the options of skl2onnx for the texts of a pipeline for tables."""
     columns = _first_columns(model)
     if columns is None:

@@ -7,7 +7,7 @@ Models that scikit-learn's classes cannot express are refused.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from skl2onnx import to_onnx as skl2onnx_to_onnx
@@ -27,6 +27,10 @@ from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.models.onnx_columns import inputs_of, options_of_texts
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.rows.scores import dense_weights
+from saddlesvm.runtime.data_types import RowsLike
+
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
 
 __all__ = ["to_onnx"]
 
@@ -41,7 +45,7 @@ MACHINES = (
 BINARY_CLASSES = np.array([0, 1])  # of a machine for one class, label or pair
 
 
-def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> Any:
+def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: Any) -> Any:
     """Return the ONNX model of a fitted estimator or pipeline.
 
     Parameters
@@ -114,7 +118,7 @@ def to_onnx(model: Any, X: Any, *, raw_scores: bool = False, **options: Any) -> 
         return skl2onnx_to_onnx(made, X, options=wanted or None, **options)
 
 
-def scikit_learn_of(model: Any, raw_scores: bool = False) -> Any:
+def scikit_learn_of(model: Estimator, raw_scores: bool = False) -> Any:
     """Return the fitted estimator of scikit-learn with the same labels and scores.
 
     Raises
@@ -140,19 +144,19 @@ def scikit_learn_of(model: Any, raw_scores: bool = False) -> Any:
     )
 
 
-def _has_columns(model: Any, X: Any) -> bool:
+def _has_columns(model: Estimator, X: RowsLike) -> bool:
     """Return True if each column is an input, because a ``ColumnTransformer`` needs them apart."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     return hasattr(X, "columns") and any(isinstance(step, ColumnTransformer) for step in steps)
 
 
-def _weights(model: Any) -> tuple[np.ndarray, np.ndarray]:
+def _weights(model: Estimator) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights, shape (k, d), and intercepts, shape (k,), of a linear model."""
     coef = np.atleast_2d(dense_weights(model.coef_)).astype(np.float64)
     return coef, np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), len(coef))
 
 
-def _linear_classifier(model: Any, raw_scores: bool) -> Any:
+def _linear_classifier(model: Estimator, raw_scores: bool) -> Any:
     """Return scikit-learn's linear classifier, or its classifier of many classes over several."""
     coef, intercept = _weights(model)
     # What the labels follow decides which of scikit-learn's classes predicts alike.
@@ -190,7 +194,7 @@ def _linear_classifier(model: Any, raw_scores: bool) -> Any:
     return _calibrate(made, model.calibration_) if calibrated else made
 
 
-def _one_against_one(model: Any, coef: np.ndarray, intercept: np.ndarray) -> Any:
+def _one_against_one(model: Estimator, coef: np.ndarray, intercept: np.ndarray) -> Any:
     """Return a machine for each pair of classes."""
     if model.probability:
         raise ValueError(
@@ -216,7 +220,7 @@ def _one_against_one(model: Any, coef: np.ndarray, intercept: np.ndarray) -> Any
 
 
 def _one_against_rest(
-    model: Any, coef: np.ndarray, intercept: np.ndarray, kind: Any, several: bool
+    model: Estimator, coef: np.ndarray, intercept: np.ndarray, kind: Any, several: bool
 ) -> Any:
     """Return a machine for each class or label."""
     machines = [
@@ -268,7 +272,7 @@ def _labels(classes: np.ndarray) -> np.ndarray:
     return classes.astype(np.int64) if classes.dtype.kind in "biuf" else classes.astype(str)
 
 
-def _kernel_machine(model: Any, kind: Any) -> Any:
+def _kernel_machine(model: Estimator, kind: Any) -> Any:
     """Return scikit-learn's kernel machine with the support vectors of a model."""
     kernel = model.kernel_
     if kernel.name not in KERNELS:

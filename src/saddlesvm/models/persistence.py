@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -60,6 +61,9 @@ from saddlesvm.problem.losses import (
 from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
+if TYPE_CHECKING:
+    from saddlesvm.estimators.base import Estimator
+
 # The array of a model file with the transformers before the model, as skops writes them.
 COLUMNS = "columns"
 # The arrays of a StandardScaler before the model; they are empty for what it does not do.
@@ -73,14 +77,16 @@ INSTEAD = {
 UNSAVED = ("callbacks", "checkpoint", "random_state")  # parameters that a file does not hold
 
 
-def split_pipeline(model: Any) -> tuple[Any, Any]:
+def split_pipeline(model: Estimator) -> tuple[Any, Any]:
     """Return the estimator at the end of a pipeline, and what stands before it (or None)."""
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         return model[-1], step_before(model)
     return model, None
 
 
-def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None = None) -> None:
+def save(
+    model: Estimator, path: str | os.PathLike[str], notes: Mapping[str, object] | None = None
+) -> None:
     """Write a fitted estimator to `path` (to a temporary name first, then renamed).
 
     Parameters
@@ -168,7 +174,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: dict[str, Any] | None 
     save_model(path, entry.name, arrays, meta)
 
 
-def held_value(model: Any, entry: register.Entry) -> Fitted | KernelFitted | None:
+def held_value(model: Estimator, entry: register.Entry) -> Fitted | KernelFitted | None:
     """Return the fit that an estimator holds; None for one of a kind from outside."""
     if entry.linear:
         return fitted_value(model)
@@ -191,7 +197,7 @@ def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
 
 
-def _model_to_arrays(model: Any, saved: register.SavedNames) -> dict[str, np.ndarray]:
+def _model_to_arrays(model: Estimator, saved: register.SavedNames) -> dict[str, np.ndarray]:
     """Return the attributes of a fitted model that are arrays, by name."""
     arrays = {
         name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)
@@ -278,7 +284,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise DataError(f"{path}: is a damaged model file: {error}") from None
 
 
-def _restore_columns(model: Any, stored: np.ndarray) -> Any:
+def _restore_columns(model: Estimator, stored: np.ndarray) -> Any:
     """Return the stored transformers; raise ValueError unless they make the model's features."""
     if stored.dtype != np.uint8 or stored.ndim != 1:
         raise ValueError("its columns are no bytes")
@@ -291,7 +297,7 @@ def _restore_columns(model: Any, stored: np.ndarray) -> Any:
     return before
 
 
-def _restore_scaler(model: Any, stored: dict[str, np.ndarray]) -> StandardScaler:
+def _restore_scaler(model: Estimator, stored: dict[str, np.ndarray]) -> StandardScaler:
     """Return the stored scaler; raise ValueError unless it scales the model's features."""
     width = model.n_features_in_
     for name in SCALER_ARRAYS:
@@ -356,7 +362,9 @@ def _make_estimator(
     return model
 
 
-def _restore_facts(template: Any, found: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+def _restore_facts(
+    template: Estimator, found: dict[str, Any], facts: dict[str, Any]
+) -> dict[str, Any]:
     """Return the facts that fits of all machines have, from the attributes in a file."""
     give_features(template, found)
     classes = found.get("classes_")

@@ -28,6 +28,7 @@ from saddlesvm.problem.sums import bring_back
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
 from saddlesvm.rows.passes import Passes
+from saddlesvm.runtime.data_types import Matrix
 from saddlesvm.solvers.auto import FINISH, Auto
 from saddlesvm.solvers.auto_on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase
@@ -203,7 +204,7 @@ def solver_for(multi_class: str, solver: Any) -> Any:
 def on_files(
     multi_class: str,
     solver: Any,
-    X: Any,
+    X: Matrix,
     problems: Sequence[SubProblem],
     memory: float,
     own_weights: bool = False,
@@ -243,7 +244,7 @@ def on_files(
 
 
 def write_as_two_classes(
-    coef: np.ndarray, intercept: np.ndarray, duals: Any
+    coef: np.ndarray, intercept: np.ndarray, duals: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, Any]:
     """Return a joint model of two classes as a vector, the second class against the first."""
     if duals is not None:

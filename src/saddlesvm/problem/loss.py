@@ -167,20 +167,20 @@ LOSSES: dict[str, type] = {}  # every registered loss by its name
 Kind = TypeVar("Kind", bound=type)
 
 
-def is_loss(given: Any) -> bool:
+def is_loss(given: object) -> bool:
     """Whether something is a registered loss: an object, or its class."""
     kind = given if isinstance(given, type) else type(given)
     return isinstance(getattr(kind, "traits", None), Traits)
 
 
-def traits_of(loss: Any) -> Traits:
+def traits_of(loss: object) -> Traits:
     """The declared properties of a loss, or of its class."""
     kind: Any = loss if isinstance(loss, type) else type(loss)
     traits: Traits = kind.traits
     return traits
 
 
-def loss_name(loss: Any) -> str:
+def loss_name(loss: object) -> str:
     """The name that :func:`make_loss` knows `loss` by."""
     return traits_of(loss).name
 
@@ -444,7 +444,7 @@ PROBE = {
 
 
 @functools.lru_cache(typed=True)  # losses without options are equal tuples of different types
-def methods_of(loss: Any) -> ArrayMethods:
+def methods_of(loss: object) -> ArrayMethods:
     """Return the methods of a loss on arrays: its own, or a loop if these take numbers only."""
     kind: Any = type(loss)
     found: dict[str, Method | None] = {}
@@ -470,12 +470,12 @@ def methods_of(loss: Any) -> ArrayMethods:
 
 
 @functools.lru_cache(typed=True)  # losses without options are equal tuples of different types
-def has_array_methods(loss: Any) -> bool:
+def has_array_methods(loss: object) -> bool:
     """Return True if all methods of a loss but `dual_step` take arrays."""
     return all(_takes_arrays(loss, name) for name in ArrayMethods._fields if name != "dual_step")
 
 
-def _takes_arrays(loss: Any, name: str) -> bool:
+def _takes_arrays(loss: object, name: str) -> bool:
     """Return True if a method of a loss computes arrays from arrays."""
     given = [PROBE[one] for one in ARGUMENTS[name].split(", ")]
     try:
@@ -493,7 +493,7 @@ def _takes_arrays(loss: Any, name: str) -> bool:
 def _one_by_one(method: Method, results: int) -> Method:
     """Let a method of numbers take arrays."""
 
-    def on_arrays(loss: Any, *given: Any) -> Any:
+    def on_arrays(loss: object, *given: Any) -> Any:
         return np.vectorize(functools.partial(method, loss), otypes=results * [float])(*given)
 
     return on_arrays

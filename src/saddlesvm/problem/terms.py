@@ -79,12 +79,12 @@ def weights_or_one(weights: np.ndarray, rows: Any) -> Any:
     return weights[rows] if weights.size else 1.0
 
 
-def weigh(values: Any, weights: np.ndarray, rows: Any) -> Any:
+def weigh(values: np.ndarray, weights: np.ndarray, rows: Any) -> Any:
     """Numbers of some rows times the rows' weights; an empty array of weights means 1."""
     return weights[rows] * values if weights.size else values
 
 
-def is_small(terms: Any) -> bool:
+def is_small(terms: object) -> bool:
     """Return True if Newton's kernels leave these terms to NumPy."""
     return getattr(terms, "small", False)
 
@@ -99,7 +99,9 @@ def chosen(terms: Pointwise, members: np.ndarray) -> tuple[np.ndarray, Any]:
     return terms.y[members], weights_or_one(terms.weights, members)
 
 
-def within_bounds(methods: Any, loss: Any, a: np.ndarray, y: np.ndarray, s: Any) -> np.ndarray:
+def within_bounds(
+    methods: Any, loss: object, a: np.ndarray, y: np.ndarray, s: object
+) -> np.ndarray:
     """Return `a`, moved back to its bounds if rounding took it beyond."""
     low, high = methods.bounds(loss, y, s)
     inside: np.ndarray = np.where(

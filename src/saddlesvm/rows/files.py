@@ -20,6 +20,7 @@ import numpy as np
 
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.matrix import CSR, Rows, check_norms, read_only
+from saddlesvm.runtime.data_types import RowsLike
 
 AHEAD = 8  # chunks that the system is asked to fetch while one is read and looked at
 
@@ -63,7 +64,7 @@ def place_of(array: np.ndarray) -> Place | None:
     return Place(os.fspath(owner.filename), int(owner.offset) + array.ctypes.data - owner.ctypes.data)
 
 
-def is_mapped(X: Any) -> bool:
+def is_mapped(X: RowsLike) -> bool:
     """Whether the values of a matrix, dense or CSR, are mapped from a file."""
     return place_of(np.asarray(getattr(X, "data", X) if hasattr(X, "indptr") else X)) is not None
 

@@ -148,7 +148,7 @@ class Passes(ABC):
             pass
         return z
 
-    def pull(self, alpha: Any) -> np.ndarray:
+    def pull(self, alpha: np.ndarray) -> np.ndarray:
         """Return ``sum_i alpha_i x_i`` over the rows, shape (d + 1,), in float64.
 
         `alpha` has an entry for each row of X. If it has shape (n_all, K), the result has shape
@@ -212,7 +212,7 @@ class InMemory(Passes):
         dot_rows(self.X, self.members, np.ascontiguousarray(w, dtype=np.float64), z)
         return z
 
-    def pull(self, alpha: Any) -> np.ndarray:
+    def pull(self, alpha: np.ndarray) -> np.ndarray:
         """Return ``sum_i alpha_i x_i`` over the rows, in one part if there are several classes."""
         # The sums of several classes are large: adding them up takes longer than threads save.
         if self.threads > 1 and alpha.ndim > 1:

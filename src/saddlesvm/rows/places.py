@@ -127,13 +127,13 @@ class Memory:
         found += self.constant * W[-1]
         return found
 
-    def kernel_rows(self, block: Any) -> CSR:
+    def kernel_rows(self, block: object) -> CSR:
         """A sparse block as kernels take it."""
         rows = as_rows(block, self.constant)
         assert isinstance(rows, CSR)
         return rows
 
-    def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
+    def pull(self, block: object, A: np.ndarray) -> np.ndarray:
         """``sum_i a_i x_i`` over the rows of a block, shape (d + 1,) or (d + 1, K)."""
         if self.is_sparse and A.ndim == 2:
             of_classes = np.zeros((self.d + 1, A.shape[1]))
@@ -152,7 +152,7 @@ class Memory:
             self.turned = block.T
         return self.turned
 
-    def gram(self, rows: np.ndarray, bends: np.ndarray, kind: Any) -> np.ndarray:
+    def gram(self, rows: np.ndarray, bends: np.ndarray, kind: object) -> np.ndarray:
         """``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
         found = np.zeros((self.d + 1, self.d + 1))
         if isinstance(self.X, CSR) and self.d > DENSE_ENOUGH * self.values_per_row:
@@ -190,7 +190,7 @@ class Memory:
         multiply_by_columns(X, np.arange(self.n), by_column.data, by_column.indices, by_column.indptr, found)
         return found
 
-    def weigh(self, block: Any, roots: np.ndarray, kind: Any) -> tuple[Any, Any]:
+    def weigh(self, block: Any, roots: np.ndarray, kind: object) -> tuple[Any, Any]:
         """Rows that were gathered times a number for each, in place, and these numbers, in a precision."""
         block = block.toarray() if self.matrix is not None else block
         block = block.astype(kind, copy=False)

@@ -22,7 +22,7 @@ SMALL = (np.dtype(np.float16), bfloat16, np.dtype(np.int8), np.dtype(np.uint8), 
 AT_ONCE = 2**13  # bfloat16 numbers that are widen at once, by way of a copy; a guess
 
 
-def kept_type(dtype: Any) -> np.dtype | None:
+def kept_type(dtype: np.dtype) -> np.dtype | None:
     """Return the type in which rows of a type are kept in place; None if they are converted.
 
     ml_dtypes' bfloat16 (which JAX and TensorFlow use) is the same sixteen bits as

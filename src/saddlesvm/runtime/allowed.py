@@ -53,13 +53,13 @@ def check(name: str, given: Any, allowed: Allowed) -> None:
         raise ValueError(f"{name} must be {allowed.words}; got {shown}")
 
 
-def check_options(owner: Any, kinds: Mapping[str, Allowed]) -> None:
+def check_options(owner: object, kinds: Mapping[str, Allowed]) -> None:
     """Raise ValueError for the first attribute of `owner` that is not of its kind."""
     for name, allowed in kinds.items():
         check(name, getattr(owner, name), allowed)
 
 
-def one_of(option: str, given: Any, values: tuple[str, ...]) -> None:
+def one_of(option: str, given: object, values: tuple[str, ...]) -> None:
     """Raise ValueError unless an option is one of some names."""
     check(option, given, names(*values))
 

@@ -19,7 +19,7 @@ class Available:
         self.check = check
         functools.update_wrapper(cast(Any, self), method)
 
-    def refuse(self, thing: Any) -> None:
+    def refuse(self, thing: object) -> None:
         """Raise AttributeError, with what the check says, if the object has no such method."""
         name = self.method.__name__
         try:
@@ -29,14 +29,14 @@ class Available:
             message = f"This {kind!r} has no attribute {name!r}: {error}"
             raise AttributeError(message, name=name, obj=thing) from None
 
-    def __get__(self, thing: Any, owner: type | None = None) -> Callable[..., Any]:
+    def __get__(self, thing: object, owner: type | None = None) -> Callable[..., Any]:
         if thing is not None:
             self.refuse(thing)
             return MethodType(self.method, thing)
 
         # The method of the class takes the object as its first argument.
         @functools.wraps(self.method)
-        def check_and_call(estimator: Any, *given: Any, **options: Any) -> Any:
+        def check_and_call(estimator: object, *given: Any, **options: Any) -> Any:
             self.refuse(estimator)
             return self.method(estimator, *given, **options)
 

@@ -118,7 +118,7 @@ class Instruction:
         return type_of_instruction(self.name)
 
 
-def instruction(name: str, in_python: Callable[..., Any]) -> Callable[..., Any]:
+def instruction(name: str, in_python: Callable[..., object]) -> Callable[..., Any]:
     """Return the instruction of this name; `in_python` if nothing is compiled."""
     found: Any = in_python if INTERPRETED else Instruction(name)
     return found
@@ -224,7 +224,7 @@ def _compile_helper(function: Function, options: dict[str, Any]) -> Function:
     return made
 
 
-def operation(pick: Callable[..., Callable[..., Any] | None]) -> Callable[[Function], Function]:
+def operation(pick: Callable[..., Callable[..., object] | None]) -> Callable[[Function], Function]:
     """Let compiled code use a function with the body that `pick` chooses from the argument *types*.
 
     Types, not functions, carry the choice: a kernel that takes a jitted function as an argument
@@ -250,7 +250,7 @@ def arithmetic(function: Function) -> Function:
     return operation(lambda *types: function)(function)
 
 
-def _choose(condition: bool, a: Any, b: Any) -> Any:
+def _choose(condition: bool, a: object, b: object) -> Any:
     """Return what :func:`select` does, in compiled code."""
     return a if condition else b
 
@@ -267,7 +267,7 @@ def select(condition: Any, a: Any, b: Any) -> Any:
     return a if condition else b
 
 
-def record_of(*names: str, kind: Any = np.float64) -> np.dtype:
+def record_of(*names: str, kind: object = np.float64) -> np.dtype:
     """Return the type of a record of numbers with these names, all of the same kind.
 
     Compiled code reads ``m[0].name``, Python ``m["name"][0]``. A file of such an array needs no

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
+
+if TYPE_CHECKING:
+    from numba.core.base import BaseContext
+    from numba.core.typing.context import BaseContext as TypingContext
+    from numba.core.typing.templates import Signature
+
+# What an intrinsic returns: its signature, and the function that writes the code of LLVM.
+Written: TypeAlias = "tuple[Signature, Callable[..., ir.Value]]"
 
 # Caches of the processor, as the prefetch instruction numbers them.
 FIRST_CACHE = 3
@@ -28,8 +36,15 @@ def _prefetch_into(cache: int) -> Callable[..., Any]:
     It never faults, wherever the offset leads.
     """
 
-    def prefetch_line(typingctx: Any, array: types.Array, offset: types.Integer) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def prefetch_line(
+        typingctx: TypingContext, array: types.Array, offset: types.Integer
+    ) -> Written:
+        def generate(
+            context: BaseContext,
+            builder: ir.IRBuilder,
+            signature: Signature,
+            arguments: Sequence[ir.Value],
+        ) -> ir.Value:
             view = context.make_array(signature.args[0])(context, builder, arguments[0])
             byte = ir.IntType(8).as_pointer()
             start = builder.bitcast(view.data, byte)
@@ -51,8 +66,13 @@ def _prefetch_into(cache: int) -> Callable[..., Any]:
 def _reinterpret(to: types.Type, source: types.Type) -> Callable[..., Any]:
     """Return the instruction that reads the bits of a number as a number of another type."""
 
-    def reinterpret(typingctx: Any, x: types.Type) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def reinterpret(typingctx: TypingContext, x: types.Type) -> Written:
+        def generate(
+            context: BaseContext,
+            builder: ir.IRBuilder,
+            signature: Signature,
+            arguments: Sequence[ir.Value],
+        ) -> ir.Value:
             return builder.bitcast(arguments[0], context.get_value_type(to))
 
         return to(source), generate
@@ -60,7 +80,9 @@ def _reinterpret(to: types.Type, source: types.Type) -> Callable[..., Any]:
     return reinterpret
 
 
-def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _address(
+    context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
+) -> Any:
     """Return the address of a number in a gate; both are the first two arguments."""
     gate = arguments[0]
     place = arguments[1]
@@ -68,10 +90,15 @@ def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.gep(data, [place])
 
 
-def add_one(typingctx: Any, gate: types.Array, place: types.Integer) -> Any:
+def add_one(typingctx: TypingContext, gate: types.Array, place: types.Integer) -> Written:
     """Add 1 to a number of the gate, for all threads at once, and return the number before."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         one = ir.Constant(ir.IntType(64), 1)
         return builder.atomic_rmw(
             "add", _address(context, builder, signature, arguments), one, "acq_rel"
@@ -80,19 +107,31 @@ def add_one(typingctx: Any, gate: types.Array, place: types.Integer) -> Any:
     return types.int64(gate, types.intp), generate
 
 
-def read(typingctx: Any, gate: types.Array, place: types.Integer) -> Any:
+def read(typingctx: TypingContext, gate: types.Array, place: types.Integer) -> Written:
     """Return a number of the gate, as all threads see it."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         return builder.load_atomic(_address(context, builder, signature, arguments), "acquire", 8)
 
     return types.int64(gate, types.intp), generate
 
 
-def write(typingctx: Any, gate: types.Array, place: types.Integer, value: types.Integer) -> Any:
+def write(
+    typingctx: TypingContext, gate: types.Array, place: types.Integer, value: types.Integer
+) -> Written:
     """Set a number of the gate, for all threads to see."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         builder.store_atomic(
             arguments[2], _address(context, builder, signature, arguments), "release", 8
         )
@@ -102,11 +141,16 @@ def write(typingctx: Any, gate: types.Array, place: types.Integer, value: types.
 
 
 def raise_from(
-    typingctx: Any, gate: types.Array, place: types.Integer, value: types.Integer
-) -> Any:
+    typingctx: TypingContext, gate: types.Array, place: types.Integer, value: types.Integer
+) -> Written:
     """Add 1 to a number of the gate if it is still `value`, and return if it was."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         address = _address(context, builder, signature, arguments)
         former = arguments[2]
         raised = builder.add(former, ir.Constant(ir.IntType(64), 1))
@@ -116,10 +160,15 @@ def raise_from(
     return types.boolean(gate, types.intp, types.int64), generate
 
 
-def give_way(typingctx: Any) -> Any:
+def give_way(typingctx: TypingContext) -> Written:
     """Let another thread use the core."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         if os.name == "posix":
             kind = ir.FunctionType(ir.IntType(32), [])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
@@ -128,10 +177,15 @@ def give_way(typingctx: Any) -> Any:
     return types.void(), generate
 
 
-def nap(typingctx: Any, microseconds: types.Integer) -> Any:
+def nap(typingctx: TypingContext, microseconds: types.Integer) -> Written:
     """Sleep for some microseconds."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         if os.name == "posix":
             kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, "usleep"), arguments)
@@ -140,10 +194,15 @@ def nap(typingctx: Any, microseconds: types.Integer) -> Any:
     return types.void(types.uint32), generate
 
 
-def high_product(typingctx: Any, a: types.Integer, b: types.Integer) -> Any:
+def high_product(typingctx: TypingContext, a: types.Integer, b: types.Integer) -> Written:
     """Return the upper 64 bits of the 128-bit product of two uint64."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         wide = ir.IntType(128)
         x, y = (builder.zext(factor, wide) for factor in arguments)
         return builder.trunc(builder.lshr(builder.mul(x, y), ir.Constant(wide, 64)), ir.IntType(64))
@@ -151,28 +210,43 @@ def high_product(typingctx: Any, a: types.Integer, b: types.Integer) -> Any:
     return types.uint64(types.uint64, types.uint64), generate
 
 
-def leading_zeros(typingctx: Any, a: types.Integer) -> Any:
+def leading_zeros(typingctx: TypingContext, a: types.Integer) -> Written:
     """Return the number of leading zero bits of a uint64 that is not 0."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.uint64(types.uint64), generate
 
 
-def half_of(typingctx: Any, bits: types.Integer) -> Any:
+def half_of(typingctx: TypingContext, bits: types.Integer) -> Written:
     """Return the number with these bits in half precision (binary16), as float32."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
 
     return types.float32(types.uint16), generate
 
 
-def brain_of(typingctx: Any, bits: types.Integer) -> Any:
+def brain_of(typingctx: TypingContext, bits: types.Integer) -> Written:
     """Return the number with these bits as bfloat16, the upper half of a float32, as float32."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
         i32 = ir.IntType(32)
         upper = builder.shl(builder.zext(arguments[0], i32), ir.Constant(i32, 16))
         return builder.bitcast(upper, ir.FloatType())

@@ -78,7 +78,7 @@ class CheckedCacheFile(IndexDataCacheFile):
     damage; it does not protect from somebody who may write to the folder.
     """
 
-    def save(self, key: Any, data: Any) -> None:
+    def save(self, key: object, data: object) -> None:
         """Save a kernel, unless the disk refuses it."""
         with suppress(OSError):
             super().save(key, data)
@@ -100,11 +100,11 @@ class CheckedCacheFile(IndexDataCacheFile):
         """Return a kernel, or None."""
         return self._read_checked(self._data_path(name))
 
-    def _save_data(self, name: str, data: Any) -> None:
+    def _save_data(self, name: str, data: object) -> None:
         """Write a kernel."""
         self._write(self._data_path(name), data)
 
-    def _write(self, path: str, value: Any) -> None:
+    def _write(self, path: str, value: object) -> None:
         """Write a value with its checksum."""
         text = self._dump(value)
         with self._open_for_write(path) as file:
@@ -152,14 +152,14 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         self._indices: dict[str, CheckedCacheFile] = {}
 
-    def _load_overload(self, signature: Any, target: Any) -> Any:
+    def _load_overload(self, signature: object, target: object) -> Any:
         """Return a compiled kernel for a signature, or None."""
         if not self._choose_index(signature):
             return None
         overload = super()._load_overload(signature, target)
         return self._load_from_wheel(signature, target) if overload is None else overload
 
-    def _save_overload(self, signature: Any, data: Any) -> None:
+    def _save_overload(self, signature: object, data: Any) -> None:
         """Save a compiled kernel, also for the wheel if it is being made."""
         if not self._choose_index(signature):
             return
@@ -169,7 +169,7 @@ class KernelCache(FunctionCache):
             Path(files._cache_path).mkdir(parents=True, exist_ok=True)
             files.save(self._portable_key(signature, data.codegen), self._impl.reduce(data))
 
-    def _load_from_wheel(self, signature: Any, target: Any) -> Any:
+    def _load_from_wheel(self, signature: object, target: Any) -> Any:
         """Return the kernel that a wheel brought along, or None."""
         if not SHIPPING.uses or not fits_this_processor():
             return None
@@ -186,7 +186,7 @@ class KernelCache(FunctionCache):
         path = os.fspath(folder / self._py_func.__module__)
         return CheckedCacheFile(path, self._impl.filename_base, stamp_of(code.co_filename))
 
-    def _portable_key(self, signature: Any, codegen: Any) -> Any:
+    def _portable_key(self, signature: Any, codegen: object) -> Any:
         """Return the key of a kernel for any processor of this kind."""
         signature, _, text = self._index_key(signature, codegen)
         return signature, PROCESSOR, text

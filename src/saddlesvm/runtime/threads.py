@@ -168,7 +168,7 @@ class Schedule:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: Any, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         """Wait for the fits; if an exception ends the block, only for fits that have begun."""
         if kind is not None:
             self.stop.set()

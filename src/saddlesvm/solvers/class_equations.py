@@ -16,8 +16,6 @@ Neveitt and Nocedal (2011), "On the use of stochastic Hessian information in opt
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrs
@@ -130,7 +128,7 @@ class ClassEquations(Equations):
         flat.flat[:: K * side + 1] += np.tile(self.ridge[:, 0], K)
         return flat
 
-    def bends_of(self, part: slice, block: Any) -> np.ndarray:
+    def bends_of(self, part: slice, block: object) -> np.ndarray:
         """How the rows of a block bend."""
         if self.kept is not None:
             return self.kept[part]

@@ -133,15 +133,15 @@ class Binary:
         """The sum of ``s phi`` over all rows at scores Z."""
         return float(np.sum(self.s * self.methods.value(self.loss, Z, self.y)))
 
-    def mean_bend(self, rows: Any, bends: np.ndarray) -> np.ndarray:
+    def mean_bend(self, rows: object, bends: np.ndarray) -> np.ndarray:
         """The mean of the bends over a row's scores."""
         return bends
 
-    def diagonal(self, rows: Any, bends: np.ndarray) -> np.ndarray:
+    def diagonal(self, rows: object, bends: np.ndarray) -> np.ndarray:
         """The second derivatives by each score."""
         return bends
 
-    def curve(self, rows: Any, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
+    def curve(self, rows: object, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
         """By how much multipliers of some rows fall along a change of their scores."""
         return bends * dZ
 
@@ -174,7 +174,7 @@ class CompiledBinary(Binary):
         own = centre[rows] if q > 0.0 else NO_CENTRE
         return answers_at(SmoothedTerms(self.loss, self.y[rows], weights, 1.0, own, q, self.kinked), Z)
 
-    def multipliers(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+    def multipliers(self, rows: object, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
         """The multipliers of some rows at scores Z."""
         return self.answer(rows, Z, centre, q).alpha
 
@@ -260,7 +260,7 @@ class Softmax:
         behind = best - Z[np.arange(best.size), self.classes]
         return float(np.sum(self.s * (np.log(mass) + behind)))
 
-    def mean_bend(self, rows: Any, bends: np.ndarray) -> np.ndarray:
+    def mean_bend(self, rows: object, bends: np.ndarray) -> np.ndarray:
         """The mean of the second derivatives by one class' score: ``s (1 - sum_k p_k^2) / K``."""
         s = self.weights(rows)
         # With t = s (1 - p_y): 1 - p_y^2 = (t / s) (2 - t / s), which keeps its digits if p_y is nearly 1.

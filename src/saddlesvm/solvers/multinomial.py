@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.machines import Softmax
 from saddlesvm.solvers.newton import Newton, NewtonState, is_device, place_of
 from saddlesvm.solvers.task import Found, Task, evaluate
+
+if TYPE_CHECKING:
+    from saddlesvm.problem.problem import Problem
 
 MOST_SCORES = 10_000_000  # rows times classes that are kept; derived: 80 MB for each of the some six arrays of a run
 SPARSE_SCORES = 2_000_000  # of a block of sparse rows, which are copied block by block; derived: 16 MB
@@ -33,7 +36,7 @@ class Multinomial(Newton):
         state.best.w = W
         return state
 
-    def needs_rows(self, problem: Any) -> bool:
+    def needs_rows(self, problem: Problem) -> bool:
         """Return False for rows on a device: a run leaves them there."""
         return not is_device(problem)
 

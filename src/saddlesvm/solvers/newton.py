@@ -649,7 +649,7 @@ def is_compiled(problem: Problem) -> bool:
     return not is_device(problem)
 
 
-def suits(problem: Any) -> bool:
+def suits(problem: Problem) -> bool:
     """Whether the method takes a problem: half a square, one score a row, a loss with methods on arrays."""
     if type(problem) is not Problem or not problem.in_arrays or not (problem.holds_rows or is_device(problem)):
         return False
@@ -661,7 +661,7 @@ def suits(problem: Any) -> bool:
     return is_smooth(loss) or (has_bounded_slopes(loss) and methods_of(loss).dual_step is not None)
 
 
-def is_device(problem: Any) -> bool:
+def is_device(problem: Problem) -> bool:
     """Whether the rows are on a device."""
     return problem.place is not None and problem.place.in_arrays
 

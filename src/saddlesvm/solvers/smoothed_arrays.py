@@ -61,7 +61,7 @@ def respond(terms: Any, z: np.ndarray, answers: Any) -> None:
 
 
 def respond_to_weights(
-    terms: Any, X: Rows, members: np.ndarray, w: np.ndarray, z: np.ndarray, answers: Any, pulled: np.ndarray
+    terms: object, X: Rows, members: np.ndarray, w: np.ndarray, z: np.ndarray, answers: Any, pulled: np.ndarray
 ) -> None:
     """:func:`saddlesvm.solvers.smoothed.respond_to_weights`."""
     dot_by_blocks(X, members, w, z)

@@ -389,7 +389,7 @@ class ParallelDCD(DualAscent):
         return state
 
 
-def threads_for(problem: Problem, solver: Any) -> int:
+def threads_for(problem: Problem, solver: object) -> int:
     """The number of threads that pay for the descent on `problem`."""
     values = problem.members.size * problem.values_per_row
     seconds = problem.reading_time + rows_cost(problem)  # of a pass, at least
