@@ -47,7 +47,7 @@ def test_every_kind_can_be_drawn(chosen, heart, kind):
 
 
 def test_an_unknown_kind_is_refused(chosen):
-    with pytest.raises(ValueError, match="kind must be one of 'gap', 'error', 'weights', 'features'; got 'pie'"):
+    with pytest.raises(ValueError, match="kind must be 'gap', 'error', 'weights' or 'features'; got 'pie'"):
         PathDisplay(chosen.path_).plot(kind="pie")
     with pytest.raises(ValueError, match="there is no error to draw"):
         PathDisplay(chosen.path_).plot(kind="error")
@@ -107,9 +107,9 @@ def test_bad_usage_is_one_line(arguments, message, capsys):
 def test_the_text_of_a_display_is_short(chosen):
     assert repr(GapDisplay(chosen.trace_, "heart")) == "GapDisplay(name='heart')"
     assert repr(PathDisplay.from_choice(chosen.choice_)).startswith("PathDisplay(chosen=")
-    with pytest.raises(ValueError, match="against must be one of 'epochs', 'seconds'; got 'rows'"):
+    with pytest.raises(ValueError, match="against must be 'epochs' or 'seconds'; got 'rows'"):
         GapDisplay(chosen.trace_).plot(against="rows")
-    with pytest.raises(ValueError, match="kind must be one of 'gap', 'closing'; got 'loss'"):
+    with pytest.raises(ValueError, match="kind must be 'gap' or 'closing'; got 'loss'"):
         GapDisplay(chosen.trace_).plot(kind="loss")
 
 
