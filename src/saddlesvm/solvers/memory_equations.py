@@ -36,7 +36,7 @@ from saddlesvm.solvers.equations import (
 from saddlesvm.solvers.task import Found, Task
 
 PRODUCTS = "conjugate gradients"
-MOST_SIDE = 5000  # features or rows of a factor: 200 MB; as before, when 1 GB was the limit of all
+MOST_SIDE = 5000  # features or rows of a factor: 200 MB; a guess
 # Operations a second, of which the ratios choose the way: of the BLAS, of loops over sparse values
 # and over dense ones; seconds of a call. Measured on one core, but for the last.
 BLAS_SPEED = 3e10

@@ -66,8 +66,8 @@ NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around
 RISE = 1e-10  # of an objective, relative to it, that rounding explains
 ROUNDED = 1e-13  # the same of F at one centre
 SPANNING = 0.8  # rows that bend, for each feature, below which a loss with corners takes a proximal term
-SMALL = 0.01  # that term, in units of the median C ||x_i||^2; as before
-FIRST_PROXIMITY = 0.1  # of a one-class machine, in units of the median size of the first scores; as before
+SMALL = 0.01  # that term, in units of the median C ||x_i||^2; a guess
+FIRST_PROXIMITY = 0.1  # of a one-class machine, in units of the median size of the first scores; a guess
 EXACT = 0.1  # the share of the first slope that is left where every step is searched
 FEW_ROWS = 20  # rows a feature below which descent comes before the first step of array code; guessed
 TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
