@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from saddlesvm import LinearSVC
@@ -78,7 +77,8 @@ def test_a_seed_is_the_random_states_own():
     assert draw_seed(3) == draw_seed(np.int64(3)) != draw_seed(4)
     assert all(0 <= draw_seed(state) < SEEDS for state in (0, 2**32 - 1, None))
     given, same = np.random.RandomState(5), np.random.RandomState(5)
-    assert draw_seed(given) == check_random_state(same).randint(SEEDS)
+    drawn = [draw_seed(given), draw_seed(given)]
+    assert drawn == [draw_seed(same), draw_seed(same)] and drawn[0] != drawn[1]
     for bad in (-1, 2**32, "zero"):
         with pytest.raises(ValueError, match=r"seed|Seed"), warnings.catch_warnings():
             draw_seed(bad)
