@@ -41,7 +41,9 @@ def test_more_landmarks_are_nearer_to_the_exact_optimum_and_no_bound_is_above_it
         given = over_landmarks(linear, X, y, count)
         found = certify_kernel(SVC(gamma=1.0, loss=loss), form(X), y, **given)
         assert found.primal >= exact.dual and found.dual <= exact.primal
-        assert found.dual >= certify_kernel(SVC(gamma=1.0, loss=loss), form(X), y, **given | {"dual": None}).dual
+        # Given dual variables prove at least as much as derived ones, but for the rounding that is counted.
+        derived = certify_kernel(SVC(gamma=1.0, loss=loss), form(X), y, **given | {"dual": None})
+        assert found.dual + found.dual_rounding >= derived.dual
         gaps.append(found.relative_gap)
     assert gaps[0] > gaps[-1] and gaps[-1] <= 1e-4
 
