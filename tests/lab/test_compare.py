@@ -170,7 +170,7 @@ def test_unknown_and_missing_peers_are_refused(monkeypatch):
         parse_peers("svmlight")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match="not installed"):
-        parse_peers("cyanure")
+        parse_peers("liblinear")
     assert parse_peers("all") == []
 
 

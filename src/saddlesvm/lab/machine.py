@@ -29,7 +29,7 @@ PACKAGES = (
     "pandas",
     "matplotlib",
 )
-PEER_PACKAGES = ("liblinear-official", "cyanure", "sklearn-contrib-lightning")
+PEER_PACKAGES = ("liblinear-official",)
 Answer = TypeVar("Answer")
 
 

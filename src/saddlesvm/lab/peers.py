@@ -195,41 +195,6 @@ def fit_liblinear(
     return sign * np.array(model.w[: setting.X.shape[1]]), math.nan
 
 
-def fit_cyanure(
-    setting: PeerSetting, loss: str, epochs: int, seed: int
-) -> tuple[np.ndarray, float]:
-    """Fit cyanure (accelerated stochastic variance reduction)."""
-    from cyanure.estimators import Classifier
-
-    # Its squared hinge is half of ours, so is its lambda.
-    factor = 0.5 if loss == "sqhinge" else 1.0
-    model = Classifier(
-        loss=loss,
-        penalty="l2",
-        lambda_1=factor * setting.lam,
-        fit_intercept=False,
-        tol=TIGHT,
-        max_iter=epochs,
-        duality_gap_interval=max(1, min(5, epochs)),
-        random_state=seed,
-        verbose=False,
-        n_threads=1,
-    )
-    model.fit(setting.X, setting.y)
-    return np.asarray(model.coef_), float(epochs)
-
-
-def fit_lightning(
-    setting: PeerSetting, loss: str, epochs: int, seed: int
-) -> tuple[np.ndarray, float]:
-    """Fit lightning's LinearSVC (dual coordinate descent)."""
-    from lightning.classification import LinearSVC
-
-    model = LinearSVC(C=setting.C, loss=loss, max_iter=epochs, tol=TIGHT, random_state=seed)
-    model.fit(setting.X, setting.y)
-    return np.asarray(model.coef_), float(epochs)
-
-
 # Our names of losses, and the peer's names.
 HINGES = {"hinge": "hinge", "squared_hinge": "squared_hinge"}
 LIBLINEAR_TYPES = {"hinge": "3", "squared_hinge": "1", "logistic": "7"}
@@ -247,14 +212,6 @@ PEERS: dict[str, Peer] = {
             fit_sgd,
         ),
         Peer("liblinear", "LIBLINEAR", "liblinear", LIBLINEAR_TYPES, fit_liblinear),
-        Peer(
-            "cyanure",
-            "cyanure",
-            "cyanure",
-            {"squared_hinge": "sqhinge", "logistic": "logistic"},
-            fit_cyanure,
-        ),
-        Peer("lightning", "lightning LinearSVC", "lightning", HINGES, fit_lightning),
     )
 }
 
