@@ -158,6 +158,7 @@ class Moving(NamedTuple):
 @inlined
 def slope_by_columns(columns: Rows, moving: Moving, k: int, w: float, slope: float) -> float:
     """The slope of a coordinate, which is at w now and was `slope` at the model's weights."""
+    # g_k + own_k (w - u_k) + x_k' B (change of the margins).
     slope += moving.own[k] * (w - moving.begun[k])
     if k < moving.chosen.size:
         return slope + bent_dot(columns, moving.chosen[k], moving.bend, moving.moved)
@@ -200,22 +201,26 @@ def descend(
         for k in range(w.size):
             if bends[k] <= 0.0 or (skips_zeros and w[k] == 0.0 and l1[k] > 0.0):
                 continue
+            # The slope of the model's smooth part along w_k, by the columns if there is no matrix.
             slope = slopes[k]
             if columns is not None:
                 slope = slope_by_columns(columns, moving, k, w[k], slope)  # type: ignore[arg-type]
             away = violation(w[k], slope, l1[k])
             worst = max(worst, away)
             if away > 0.0:
+                # The minimiser along w_k: a soft threshold of the Newton step.
                 new = soft_threshold(w[k] - slope / bends[k], l1[k] / bends[k])
                 change = new - w[k]
                 if change != 0.0:
                     w[k] = new
+                    # All slopes follow by a row of H, or the margins by a column.
                     if H is not None:
                         row = H[U(k)]
                         for other in range(w.size):
                             slopes[other] += change * row[other]
                     if columns is not None:
                         move_columns(columns, moving, k, change)  # type: ignore[arg-type]
+        # Most passes visit the weights that are not zero; the end needs a pass over all.
         if worst > tolerance:
             skips_zeros = done % PASSES != 0
         elif skips_zeros:

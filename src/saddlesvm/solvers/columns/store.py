@@ -67,6 +67,7 @@ class ColumnStore:
     def _take(self, new: np.ndarray) -> None:
         """Copy columns of a dense matrix, in its precision."""
         assert not self.X.sparse
+        # The room doubles when it is full.
         if self.count + new.size > len(self.held):
             room = min(self.d, max(2 * len(self.held), self.count + new.size))
             larger = np.zeros((room, self.n), dtype=self.held.dtype)
@@ -145,14 +146,16 @@ class Gram:
         m = self.places.size
         active = np.flatnonzero(bend)
         if self.by_row is not None:
+            # Sparse columns: one outer product for each row that bends.
             upper = np.zeros((m + 1, m + 1))
             add_outer_sparse(self.by_row, active.astype(np.int32), bend[active], upper)
             mirror_upper(upper)
             return upper if self.intercept else np.ascontiguousarray(upper[:m, :m])
+        # Dense columns: the sum of X_W' B X_W over blocks of rows that stay in the cache.
         lower = np.zeros((m, m), order="F")
         step = max(1, BLOCK_VALUES // max(m, 1))
 
-        columns: Any = self.store.columns
+        columns: Any = self.store.columns  # dense here
         held = columns.values
         sums = np.zeros(m)
         few = active.size < bend.size
@@ -169,6 +172,7 @@ class Gram:
             lower = dsyrk(1.0, scaled.T, beta=1.0, c=lower, trans=1, lower=1, overwrite_c=1)
         whole = np.empty((m + self.intercept, m + self.intercept))
         whole[:m, :m] = np.tril(lower) + np.tril(lower, -1).T
+        # The virtual feature: its products with the columns, and with itself.
         if self.intercept:
             whole[m, :m] = whole[:m, m] = self.store.scale * sums
             whole[m, m] = self.store.scale**2 * float(bend.sum())
