@@ -39,7 +39,7 @@ def is_torch(X: Any) -> bool:
 
 
 def namespace_of(X: Any) -> Any:
-    """The functions of an array's library."""
+    """Return the functions of an array's library."""
     if is_torch(X):
         return sys.modules["torch"]
     return X.__array_namespace__()
@@ -52,7 +52,7 @@ def sent(values: np.ndarray, like: Any, dtype: Any = None) -> Any:
 
 
 def brought(values: Any) -> np.ndarray:
-    """An array of any library as NumPy's."""
+    """Return an array of any library as a NumPy array."""
     if isinstance(values, np.ndarray):
         return values
     if hasattr(values, "get"):  # CuPy
@@ -85,9 +85,12 @@ class Device(Passes):
 
     @classmethod
     def of(cls, array: Any) -> Device:
-        """The place of an array's rows."""
+        """Return the place of an array's rows."""
         if len(array.shape) != 2:
-            raise ValueError(f"X must have two axes, rows and features; got an array of shape {tuple(array.shape)}")
+            raise ValueError(
+                "X must have two axes, rows and features; got an array of shape "
+                f"{tuple(array.shape)}"
+            )
         kind = np.float64 if str(array.dtype).endswith("float64") else np.float32
         shape = tuple(int(size) for size in array.shape)
         nowhere = np.broadcast_to(np.zeros(1, kind), shape)  # takes no memory
@@ -98,7 +101,7 @@ class Device(Passes):
         return replace(self, members=members)
 
     def blocks_of(self) -> DeviceBlocks:
-        """The rows as blocks."""
+        """Return the rows as blocks."""
         return DeviceBlocks(self)
 
     def norms(self) -> np.ndarray:
@@ -122,7 +125,7 @@ class Device(Passes):
         return found
 
     def pull(self, alpha: Any) -> np.ndarray:
-        """``sum_i alpha_i x_i`` over the rows, in float64; `alpha` has an entry for each row of the array."""
+        """Return ``sum_i alpha_i x_i`` in float64; `alpha` is over all rows of the array."""
         place = self.blocks_of()
         place.widen()
         own = alpha[self.members]
@@ -136,10 +139,11 @@ class Device(Passes):
 def refuse_device(place: Any) -> NoReturn:
     """Raise ValueError: what is asked for needs rows in the memory of the CPU."""
     array = place.array
+    library = type(array).__module__.partition(".")[0]
     raise ValueError(
-        f"rows on a device ({type(array).__module__.partition('.')[0]}, {getattr(array, 'device', '')}) are trained by "
-        "Newton's method: with solver='auto', penalty='l2' and the losses of LinearSVC or LinearSVR; bring them to the "
-        "CPU for all else"
+        f"rows on a device ({library}, {getattr(array, 'device', '')}) are trained by Newton's "
+        "method: with solver='auto', penalty='l2' and the losses of LinearSVC or LinearSVR; bring "
+        "them to the CPU for all else"
     )
 
 
@@ -162,7 +166,7 @@ class DeviceBlocks(Memory):
         return values if values.dtype == wanted else self.xp.astype(values, wanted)
 
     def read(self, rows: Any, kind: Any = None) -> Any:
-        """Some rows in a precision, or the place's: a slice, or an array of numbers."""
+        """Return some rows, a slice or numbers, in a precision (of the place if none is given)."""
         wanted = kind or self.kind
         if isinstance(rows, slice) and self.whole:
             return self.cast(self.array[rows, :], wanted)
@@ -184,17 +188,19 @@ class DeviceBlocks(Memory):
         return found
 
     def weigh(self, block: Any, roots: np.ndarray, kind: Any) -> tuple[Any, Any]:
-        """A block times a number for each row, and these numbers, in a precision."""
+        """Return a block times a number for each row, and these numbers, in a precision."""
         root = self.cast(sent(roots, self.array), kind)
         return self.cast(block, kind) * root[:, None], root
 
     def bring(self, values: Any) -> np.ndarray:
-        """Products as NumPy has them."""
+        """Bring products to NumPy."""
         return brought(values)
 
     def take(self, rows: np.ndarray) -> DeviceBlocks:
-        """A copy of some rows, on the device."""
+        """Copy some rows, on the device."""
         nowhere = np.broadcast_to(np.zeros(1, self.X.dtype), (rows.size, self.d))
-        taken = DeviceBlocks(Device(Dense(nowhere, self.constant), np.arange(rows.size), self.read(rows)))
+        taken = DeviceBlocks(
+            Device(Dense(nowhere, self.constant), np.arange(rows.size), self.read(rows))
+        )
         taken.kind = self.kind
         return taken

@@ -24,11 +24,12 @@ from saddlesvm.runtime.data_types import RowsLike
 
 AHEAD = 8  # chunks that the system is asked to fetch while one is read and looked at
 
-ONE_POSITION = threading.Lock()  # all threads share one position in a file that is read without `preadv`
+# All threads share one position in a file that is read without `preadv`.
+ONE_POSITION = threading.Lock()
 
 
 def read_at(file: int, buffer: memoryview, position: int) -> int:
-    """Read bytes of a file from `position` into a buffer, with one call; returns how many, 0 at the end of the file."""
+    """Read bytes of a file from `position` into a buffer, with one call; return how many."""
     if hasattr(os, "preadv"):
         return os.preadv(file, [buffer], position)
     with ONE_POSITION:
@@ -38,7 +39,7 @@ def read_at(file: int, buffer: memoryview, position: int) -> int:
     return len(read)
 
 
-class Place(NamedTuple):
+class FilePlace(NamedTuple):
     """The place of an array's bytes in a file."""
 
     path: str
@@ -46,13 +47,13 @@ class Place(NamedTuple):
 
 
 def mapping_of(array: Any) -> np.memmap | None:
-    """The memory map that an array is, or is a view of."""
+    """Return the memory map that an array is, or is a view of."""
     while array is not None and not isinstance(getattr(array, "base", None), mmap.mmap):
         array = getattr(array, "base", None)
     return array if isinstance(array, np.memmap) else None
 
 
-def place_of(array: np.ndarray) -> Place | None:
+def place_of(array: np.ndarray) -> FilePlace | None:
     """Return the place of a memory-mapped array, or of a contiguous view of it, in its file.
 
     None for arrays that are in memory, and for private mappings (mode "c"), which may differ from
@@ -61,11 +62,12 @@ def place_of(array: np.ndarray) -> Place | None:
     owner = mapping_of(array)
     if owner is None or owner.filename is None or owner.mode == "c" or not array.flags.c_contiguous:
         return None
-    return Place(os.fspath(owner.filename), int(owner.offset) + array.ctypes.data - owner.ctypes.data)
+    offset = int(owner.offset) + array.ctypes.data - owner.ctypes.data
+    return FilePlace(os.fspath(owner.filename), offset)
 
 
 def is_mapped(X: RowsLike) -> bool:
-    """Whether the values of a matrix, dense or CSR, are mapped from a file."""
+    """Return True if the values of a matrix, dense or CSR, are mapped from a file."""
     return place_of(np.asarray(getattr(X, "data", X) if hasattr(X, "indptr") else X)) is not None
 
 
@@ -88,7 +90,9 @@ class Column:
         self.array = array
         self.place = place_of(array)
         self.item = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
-        self.file = None if self.place is None else os.open(self.place.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self.file: int | None = None
+        if self.place is not None:
+            self.file = os.open(self.place.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
 
     def read(self, start: int, stop: int, out: np.ndarray) -> None:
         """Fill the contiguous `out` with the items from `start` to `stop`.
@@ -101,21 +105,32 @@ class Column:
         if self.file is None or self.place is None:
             np.copyto(out, self.array[start:stop])
             return
-        position, left = self.place.offset + start * self.item, memoryview(out.reshape(-1).view(np.uint8).data)
+        position = self.place.offset + start * self.item
+        left = memoryview(out.reshape(-1).view(np.uint8).data)
         while left:
             try:
                 done = read_at(self.file, left, position)
             except OSError as error:
                 raise OSError(error.errno, error.strerror, self.place.path) from None
             if not done:
-                raise OSError(f"{self.place.path}: ends before byte {position + len(left)}: it was cut off")
-            position, left = position + done, left[done:]
+                raise OSError(
+                    f"{self.place.path}: ends before byte {position + len(left)}: it was cut off"
+                )
+            position = position + done
+            left = left[done:]
 
     def expect(self, start: int, stop: int) -> None:
         """Ask the system to fetch the items from `start` to `stop` in the background."""
-        if self.file is not None and self.place is not None and hasattr(os, "posix_fadvise") and start < stop:
+        if (
+            self.file is not None
+            and self.place is not None
+            and hasattr(os, "posix_fadvise")
+            and start < stop
+        ):
             length = (stop - start) * self.item
-            os.posix_fadvise(self.file, self.place.offset + start * self.item, length, os.POSIX_FADV_WILLNEED)
+            os.posix_fadvise(
+                self.file, self.place.offset + start * self.item, length, os.POSIX_FADV_WILLNEED
+            )
 
     def close(self) -> None:
         """Close the file."""
@@ -154,10 +169,13 @@ class RowBlock:
 
     def margins_of(self, w: np.ndarray) -> np.ndarray | None:
         """Return ``x_i . w`` of the rows, shape (m,), if w are judged weights; else None."""
-        return next((found for one, found in zip(self.judged, self.margins, strict=True) if one is w), None)
+        for judged, margins in zip(self.judged, self.margins, strict=True):
+            if judged is w:
+                return margins
+        return None
 
     def gather(self, array: np.ndarray) -> np.ndarray:
-        """The entries of the block's rows in an array over all rows, shape (m,): a copy."""
+        """Copy the entries of the block's rows from an array over all rows, shape (m,)."""
         return np.concatenate([array[part] for part in self.parts])
 
     def scatter(self, local: np.ndarray, array: np.ndarray) -> None:
@@ -171,11 +189,16 @@ class RowBlock:
 class Buffer:
     """Memory for a block of dense or CSR rows."""
 
-    def __init__(self, columns: Sequence[Column], most_rows: int, most_values: int, judges: int) -> None:
+    def __init__(
+        self, columns: Sequence[Column], most_rows: int, most_values: int, judges: int
+    ) -> None:
         shapes = [(most_values,), (most_values,), (most_rows + 1,)]
         if len(columns) == 1:
             shapes = [(most_rows, *columns[0].array.shape[1:])]
-        self.parts = [np.empty(shape, column.array.dtype) for shape, column in zip(shapes, columns, strict=True)]
+        self.parts = [
+            np.empty(shape, column.array.dtype)
+            for shape, column in zip(shapes, columns, strict=True)
+        ]
         self.margins = np.empty((judges, most_rows))
 
 
@@ -196,8 +219,14 @@ class BlockReader:
         How many weights a request may ask margins for.
     """
 
-    def __init__(self, X: Rows, edges: np.ndarray, per_block: int, norms: np.ndarray, judges: int = 1) -> None:
-        self.X, self.edges, self.per_block, self.norms, self.judges = X, edges, per_block, norms, judges
+    def __init__(
+        self, X: Rows, edges: np.ndarray, per_block: int, norms: np.ndarray, judges: int = 1
+    ) -> None:
+        self.X = X
+        self.edges = edges
+        self.per_block = per_block
+        self.norms = norms
+        self.judges = judges
         self.columns = [Column(array) for array in X.arrays]
         self.starts = np.asarray(X.indptr[edges], dtype=np.int64) if X.sparse else edges
         self.normed = np.zeros(self.n_chunks, dtype=bool)
@@ -226,7 +255,9 @@ class BlockReader:
         """Wait for the read under way, then release buffers and files."""
         if self.thread is not None:
             self.thread.shutdown(wait=True, cancel_futures=True)
-        self.thread, self.pending, self.buffers = None, None, []
+        self.thread = None
+        self.pending = None
+        self.buffers = []
         for column in self.columns:
             column.close()
 
@@ -237,7 +268,7 @@ class BlockReader:
         then: Sequence[int] = (),
         then_judged: Sequence[np.ndarray] = (),
     ) -> RowBlock:
-        """The block of the given chunks, with the margins of the given weights; reads the block `then` ahead.
+        """Return the block of some chunks, with margins at some weights; read `then` ahead.
 
         Raises
         ------
@@ -246,8 +277,11 @@ class BlockReader:
         OSError
             A file cannot be read.
         """
-        wanted, waiting = tuple(chunks), self.pending
-        if waiting is not None and waiting[0] == wanted and {id(w) for w in judged} <= {id(w) for w in waiting[1]}:
+        wanted = tuple(chunks)
+        waiting = self.pending
+        asked = {id(w) for w in judged}
+        # The reader may have begun this block, with these margins.
+        if waiting is not None and waiting[0] == wanted and asked <= {id(w) for w in waiting[1]}:
             block = waiting[2].result()
         else:
             block = self._start(wanted, judged).result()
@@ -294,23 +328,33 @@ class BlockReader:
     def _fill(self, buffer: Buffer, chunk: int, row: int, value: int) -> None:
         """Read a chunk to the places behind `row` and `value` of the buffer."""
         at = [value, value, row] if self.X.sparse else [row]
-        for column, room, first, span in zip(self.columns, buffer.parts, at, self._spans(chunk), strict=True):
+        for column, room, first, span in zip(
+            self.columns, buffer.parts, at, self._spans(chunk), strict=True
+        ):
             column.read(*span, room[first : first + span[1] - span[0]])
             self.bytes_read += (span[1] - span[0]) * column.item
         if len(self.columns) > 1:
-            pointers = buffer.parts[2][row : row + int(self.edges[chunk + 1] - self.edges[chunk]) + 1]
+            pointers = buffer.parts[2][
+                row : row + int(self.edges[chunk + 1] - self.edges[chunk]) + 1
+            ]
             pointers += pointers.dtype.type(value - int(self.starts[chunk]))
 
     def _view(self, buffer: Buffer, count: int, values: int) -> Rows:
-        """The rows of a block as kernels take them."""
+        """Return the rows of a block as kernels take them."""
         if not self.X.sparse:
             return rows.as_rows(buffer.parts[0][:count], self.X.bias)
         data, indices, indptr = buffer.parts
-        matrix = (read_only(data[:values]), read_only(indices[:values]), read_only(indptr[: count + 1]))
+        matrix = (
+            read_only(data[:values]),
+            read_only(indices[:values]),
+            read_only(indptr[: count + 1]),
+        )
         return CSR(*matrix, self.X.bias, self.X.n_features)
 
-    def _compute_norms_and_margins(self, block: RowBlock, chunk: int, part: slice, first: int, last: int) -> None:
-        """Compute norms (at the first reading) and margins of a chunk while the processor's cache holds it."""
+    def _compute_norms_and_margins(
+        self, block: RowBlock, chunk: int, part: slice, first: int, last: int
+    ) -> None:
+        """Compute norms (at the first reading) and margins of a chunk while it is in the cache."""
         chunk_rows = block.X.between(first, last)
         if not self.normed[chunk]:
             norms = np.empty(last - first)
@@ -318,7 +362,9 @@ class BlockReader:
             self.norms[part] = check_norms(norms, chunk_rows, part.start)
             self.normed[chunk] = True
         for w, margins in zip(block.judged, block.margins, strict=True):
-            rows.dot_rows(chunk_rows, np.arange(last - first, dtype=np.int32), w, margins[first:last])
+            rows.dot_rows(
+                chunk_rows, np.arange(last - first, dtype=np.int32), w, margins[first:last]
+            )
 
 
 def stacked_rows(pieces: list[Any]) -> Rows:
@@ -337,7 +383,8 @@ def stacked_rows(pieces: list[Any]) -> Rows:
     ends = np.cumsum([0, *(piece.indptr[-1] for piece in pieces)])
     shifted = [piece.indptr[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]
     indptr = read_only(np.concatenate([first.indptr[:1], *shifted]).astype(first.indptr.dtype))
-    data, indices = [piece.data for piece in pieces], [piece.indices for piece in pieces]
+    data = [piece.data for piece in pieces]
+    indices = [piece.indices for piece in pieces]
     pieces.clear()
     return CSR(_poured(data), _poured(indices), indptr, first.bias, first.n_features)
 

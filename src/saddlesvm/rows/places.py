@@ -73,18 +73,19 @@ class Memory:
         self.piece = max(LEAST_ROWS, IN_CACHE // max(1, self.d))
         self.block = self.piece
         if X.sparse:
-            # Column indices take as long to read as values: blocks are in double precision from the start.
+            # Column indices take as long to read as values: blocks are in double precision from
+            # the start.
             self.kind = FLOAT64
             self.matrix = X.matrix if self.whole else X.taken(members).matrix
             self.values_per_row = self.matrix.nnz / max(1, self.n)
             self.block = max(LEAST_ROWS, int(IN_CACHE / max(1.0, self.values_per_row)))
             if self.matrix.dtype == FLOAT64 or self.n <= self.block:
                 self.matrix = with_kind(self.matrix, FLOAT64)
-                # SciPy's products read rows once: nothing is gained by blocks where no block is widened.
+                # SciPy's products read rows once: blocks gain nothing if none is widened.
                 self.block = max(1, self.n)
 
     def read(self, rows: Any, kind: Any = None) -> Any:
-        """Some rows in a precision, or the place's: a slice, or an array of numbers."""
+        """Return some rows, a slice or numbers, in a precision (of the place if none is given)."""
         if self.matrix is None:
             assert isinstance(self.X, Dense)
             wanted = self.kind if kind is None else np.dtype(kind)
@@ -128,7 +129,7 @@ class Memory:
         return found
 
     def kernel_rows(self, block: object) -> CSR:
-        """A sparse block as kernels take it."""
+        """Return a sparse block as kernels take it."""
         rows = as_rows(block, self.constant)
         assert isinstance(rows, CSR)
         return rows
@@ -145,7 +146,7 @@ class Memory:
         return found
 
     def turn(self, block: Any) -> Any:
-        """The transpose of a block; SciPy's checks of a new array take long beside a product."""
+        """Return the transpose of a block; SciPy's checks of a new one take long."""
         if block is not self.matrix:
             return block.T
         if self.turned is None:
@@ -160,7 +161,8 @@ class Memory:
             add_outer_products(self.X, chosen, bends, found.T)
             return found
         roots = np.sqrt(bends).astype(kind)
-        # As many rows as features at least: the sum of the pieces' matrices then takes less time than their products.
+        # As many rows as features at least: the sum of the pieces' matrices then takes less time
+        # than their products.
         size = max(self.piece, self.d)
         for first in range(0, rows.size, size):
             part = slice(first, first + size)
@@ -173,13 +175,13 @@ class Memory:
         return found
 
     def multiply(self, rows: np.ndarray, bends: np.ndarray, D: np.ndarray) -> np.ndarray:
-        """``sum_i bend_i x_i (x_i . D)`` over some sparse rows: the product of :meth:`gram` with a vector."""
+        """Return ``sum_i bend_i x_i (x_i . D)`` over some sparse rows: :meth:`gram` times D."""
         found = np.zeros(self.d + 1)
         add_products(self.X, rows if self.whole else self.members[rows], bends, D, found)
         return found
 
     def inner_products(self) -> np.ndarray:
-        """``x_i . x_l`` of all pairs of rows in double precision, without the intercept's feature."""
+        """Return ``x_i . x_l`` of all pairs of rows in float64, without the intercept's feature."""
         if self.matrix is None or self.X.is_small:
             block = self.read(slice(0, self.n))
             products = block @ block.T
@@ -187,11 +189,13 @@ class Memory:
         found = np.empty((self.n, self.n))
         by_column = self.matrix.tocsc()
         X = self.kernel_rows(self.matrix)._replace(bias=0.0)
-        multiply_by_columns(X, np.arange(self.n), by_column.data, by_column.indices, by_column.indptr, found)
+        multiply_by_columns(
+            X, np.arange(self.n), by_column.data, by_column.indices, by_column.indptr, found
+        )
         return found
 
     def weigh(self, block: Any, roots: np.ndarray, kind: object) -> tuple[Any, Any]:
-        """Rows that were gathered times a number for each, in place, and these numbers, in a precision."""
+        """Multiply gathered rows by a number each, in place; return them and these numbers."""
         block = block.toarray() if self.matrix is not None else block
         block = block.astype(kind, copy=False)
         block *= roots[:, None]
@@ -203,7 +207,7 @@ class Memory:
         return found
 
     def pull_squares(self, block: Any, bends: np.ndarray) -> np.ndarray:
-        """``sum_i bend_i x_i^2`` over the rows of a block, the squares feature by feature, shape as for a pull."""
+        """Return ``sum_i bend_i x_i^2`` over the rows of a block, feature by feature."""
         if self.is_sparse:
             # The same places: SciPy's product of two matrices looks for them again.
             squared = (block.data * block.data, block.indices, block.indptr)
@@ -215,7 +219,7 @@ class Memory:
         return found
 
     def diagonal(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """The diagonal of :meth:`gram`."""
+        """Return the diagonal of :meth:`gram`."""
         few = self if rows.size == self.n else self.take(rows)
         found = np.zeros(self.d + 1)
         for part, block in few.blocks():
@@ -223,12 +227,14 @@ class Memory:
         return found
 
     def take(self, rows: np.ndarray) -> Memory:
-        """A copy of some rows; their blocks keep the precision of this place."""
+        """Copy some rows; their blocks keep the precision of this place."""
         if self.matrix is not None:
             # A copy anyway: in double precision it is read in one piece.
             some = with_kind(self.matrix[rows], FLOAT64)
             return Memory(as_rows(some, self.constant), np.arange(rows.size))
-        taken = Memory(self.X.taken(rows if self.whole else self.members[rows]), np.arange(rows.size))
+        taken = Memory(
+            self.X.taken(rows if self.whole else self.members[rows]), np.arange(rows.size)
+        )
         taken.kind = self.kind
         taken.piece = self.piece
         taken.block = self.block
@@ -236,7 +242,7 @@ class Memory:
 
 
 class Elsewhere(Memory):
-    """Rows that only passes reach: no single value can be read, so equations are solved by products.
+    """Rows that only passes reach, so that equations are solved by products.
 
     Parameters
     ----------
@@ -271,16 +277,16 @@ class Elsewhere(Memory):
         return found
 
     def diagonal(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
-        """A multiple of the identity with the trace of :meth:`gram`: single values cannot be had."""
+        """Return a multiple of the identity with the trace of :meth:`gram`."""
         norms = self.passes.norms()[rows]
         return np.full(self.d + 1, float(bends @ norms) / (self.d + 1))
 
     def take(self, rows: np.ndarray) -> Memory:
-        """Some of the rows, where they are."""
+        """Return some of the rows, where they are."""
         return Elsewhere(self.passes.among(self.members[rows]))
 
 
 def with_kind(matrix: Any, kind: np.dtype) -> Any:
-    """A sparse matrix in a precision; SciPy's own way sorts the places of each row as well."""
+    """Return a sparse matrix in a precision; SciPy's own way sorts each row as well."""
     data = matrix.data.astype(kind, copy=False)
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
