@@ -71,7 +71,7 @@ PLENTY = 2.25
 # logistic, C = 100, takes 1.3 times as long; C = 1, 1.15 times (26 November 2026).
 STEEP = 1.0  # C phi'' ||x_i||^2
 CHEAP = 4.0  # epochs
-# It begins on samples if so many dense rows are too many for array code, and the curvature above
+# It begins on a share of the rows if so many dense rows are too many for array code, and the curvature above
 # this. Measured on 150,000 x 100 float32, curvature 0.4, 40 and 4,000: 1.16 (squared hinge), 1.2
 # and 1.3 times as fast; 1.3, 1.9 and 1.8 times (logistic); not on a9a (26 November 2026).
 SLOPING = 0.2

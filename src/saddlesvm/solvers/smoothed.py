@@ -1,4 +1,4 @@
-"""Compiled kernels of the second-order finish: the multipliers, the search along a line, products with the Hessian.
+"""Compiled kernels of smoothed losses: the multipliers, the search along a line, products with the Hessian.
 
 The terms that Newton's method sees are the rows' losses, smoothed by a proximal term of the dual (Rockafellar 1976;
 for support vector machines Yan and Li 2020, "An efficient augmented Lagrangian method for support vector machine"):

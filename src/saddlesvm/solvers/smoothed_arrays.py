@@ -1,4 +1,4 @@
-"""The kernels of the second-order finish in NumPy and SciPy, for small problems."""
+"""The kernels of smoothed losses in NumPy and SciPy, for small problems."""
 
 from __future__ import annotations
 
