@@ -180,6 +180,8 @@ def set_aside(block: Block, count: int, G: np.ndarray, low: float) -> int:
     classes = block.classes
     q = 0
     while q < count:
+        # a_k = 0 is the upper bound of a rival: it stays there if its slope is below that of every
+        # class that may rise. It changes places with the last active class.
         k = classes[q]
         if k != block.own and block.a[k] >= 0.0 and G[k] < low:
             count -= 1
@@ -196,6 +198,7 @@ def take_rival(block: Block, count: int) -> None:
     _, own, s, a, classes = block
     a[own] = 0.0
     for q in range(count):
+        # The first rival takes s, and nothing is left for the next ones.
         k = classes[q]
         if k != own:
             taken = s - a[own]
@@ -365,6 +368,8 @@ class JointAscentState(State):
         m = self.meters[0]
         whole = self.whole
         self.whole = False
+        # P / C = the losses + (1/2) sum_i a_i . z_i, since C sum_i a_i . z_i = ||W||^2 (if the
+        # scores were all of the same W).
         if whole:
             m["scale"] = m["paid"] + 0.5 * m["coupled"]
         self.estimate = float(m["residual"] / max(m["scale"], LEAST_SCALE))
@@ -426,6 +431,7 @@ class JointAscent(SolverBase):
         """
         K = problem.n_classes
         left = budget.rows * K
+        # The clock is looked at every so many scores.
         at_once = max(K, int(SCORED_VALUES / problem.values_per_row))
         done = 0
         while left > 0 and not (done and time_is_up()):

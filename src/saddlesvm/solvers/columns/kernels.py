@@ -81,6 +81,7 @@ def _pick_bent_dot(
         column = X.values[U(j)]
         total = 0.0
         for i in range(column.size):
+            # x_ij (B_i dz_i), with dz the change of the margins.
             total += column[i] * (bend[i] * moved[i])
         return total
 
@@ -105,6 +106,7 @@ def _pick_bent_square(X: types.Type, j: types.Type, bend: types.Type) -> Callabl
         column = X.values[U(j)]
         total = 0.0
         for i in range(column.size):
+            # The column may be float32: its square is taken in float64.
             total += np.float64(column[i]) * column[i] * bend[i]
         return total
 

@@ -145,6 +145,7 @@ class WorkingSet:
     def _by_columns(
         self, model: QuadraticModel, tolerance: float, rough: bool
     ) -> tuple[np.ndarray, np.ndarray]:
+        # The diagonal of H: sum_i B_i x_ij^2, of the virtual feature too.
         bends = np.empty(model.w.size)
         bent_squares(self.store.columns, self.places, model.bend, bends)
         if self.intercept:
@@ -157,6 +158,7 @@ class WorkingSet:
             worst = descend(None, self.store.columns, moving, coordinates, tolerance, passes)
             if rough or worst <= tolerance or time_is_up():
                 break
+            # Where the descent is slow, a Newton step on the support takes the signs as they are.
             support = support_of(coordinates)
             slopes = (
                 model.slopes
@@ -166,6 +168,7 @@ class WorkingSet:
             step = np.zeros(model.w.size)
             step[support] = self._conjugate(model, coordinates, slopes, support)
             ahead = self.moved(step)
+            # The curvature of the model along the step, step' H step.
             curved = float(
                 np.einsum("i,i,i", model.bend, ahead, ahead)
                 + np.einsum("j,j,j", model.own, step, step)
@@ -180,6 +183,7 @@ class WorkingSet:
         self, model: QuadraticModel, at: Coordinates, slopes: np.ndarray, support: np.ndarray
     ) -> np.ndarray:
         """The Newton step on the support, by conjugate gradients on the columns."""
+        # H_SS p = -(slopes + l1 sign(w)), with the diagonal of H as preconditioner.
         wanted = -(slopes[support] + at.l1[support] * np.sign(at.w[support]))
         diagonal = at.bends[support]
         whole = np.zeros(at.w.size)
@@ -250,22 +254,28 @@ def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:
     w, slopes, l1, _ = at
     with np.errstate(divide="ignore", invalid="ignore"):
         places = np.where((w * step < 0.0) & (l1 > 0.0), -w / step, np.inf)
+    # The places at which a weight reaches zero, in the order in which the step comes to them.
     order = np.argsort(places)
     order = order[np.isfinite(places[order])]
+    # The slope of the model at the start of the step; a weight of zero is charged on any side.
     slope = float(
         slopes @ step + np.where(w != 0.0, l1 * np.sign(w) * step, l1 * np.abs(step)).sum()
     )
     if not slope < 0.0:
         return False
+    # Beyond its zero a weight is charged for growing again: the slope jumps by 2 l1 |step_j|.
     breaks = places[order]
     jumps = 2.0 * l1[order] * np.abs(step[order])
     after = slope + np.cumsum(jumps) + curved * breaks  # the slope just beyond each break
+    # The minimiser is at the first break behind which the slope is not negative, or in the stretch
+    # before it, where the parabola of slope `reached` has its vertex.
     k = int(np.argmax(after >= 0.0)) if (after >= 0.0).any() else breaks.size
     reached = slope + (float(jumps[:k].sum()) if k else 0.0)
     free = -reached / curved if curved > 0.0 else np.inf
     tau = min(free, float(breaks[k])) if k < breaks.size else free
     if not np.isfinite(tau):
         return False
+    # Rounding must not leave a tiny weight at the break.
     new = w + tau * step
     new[places == tau] = 0.0
     w[:] = new

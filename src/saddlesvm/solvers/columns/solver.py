@@ -210,10 +210,13 @@ class Columns(SolverBase):
     def step(self, problem: Problem, state: ColumnsState, budget: Budget) -> ColumnsState:
         """Choose a working set, minimise the objective on it, and look at all features again."""
         l1 = charges_of(problem)[1].max(initial=0.0)
+        # On the way to the problem the penalty is too strong at first; it falls by the same factor
+        # each step.
         if state.steps:
             state.ahead = max(state.ahead / APPROACH, 1.0)
         away = self._violations(problem, state)
         worst = float(away.max(initial=0.0))
+        # A new working set is due if a feature outside of it is not optimal.
         if not state.steps or not self._covers(state, away):
             state.features = self._chosen(problem, state, away)
             state.work.working = None
@@ -221,6 +224,8 @@ class Columns(SolverBase):
             state.work.working = WorkingSet(
                 self._store(problem, state), state.features, problem.intercept.present
             )
+        # How well the working set is solved: a share of the present violation, and, once the set
+        # covers all features, no more than the gap asked for needs.
         target = max(FALL * worst, 0.0)
         covered = self._covers(state, away)
         if covered and state.ahead == 1.0:
@@ -229,6 +234,7 @@ class Columns(SolverBase):
         state.steps += 1
         state.epochs += 1.0
         state.rows_touched += problem.members.size
+        # Rough models go on while the penalty still falls or the objective gains enough by them.
         before = state.best.primal
         self._evaluate(problem, state)
         state.rough = state.rough and (
@@ -260,6 +266,7 @@ class Columns(SolverBase):
         """Return how far each coordinate is from its optimum, shape (d + 1,); 0 if left out."""
         square, l1 = self._charges(problem, state)
         away = np.empty(state.w.size)
+        # Slopes of the smooth part: those of the square less the pull of the multipliers.
         violations(Coordinates(state.w, square * state.w - state.pull, l1, l1), away)
         away[:-1][state.out != 0] = 0.0
         if not problem.intercept.present:
@@ -274,6 +281,7 @@ class Columns(SolverBase):
         support = state.w[:-1] != 0.0
         if state.rough:
             return np.flatnonzero(support | (away[:-1] > 0.0))
+        # The set is twice as large as the support; the worst of the other features fill it up.
         size = max(LEAST, int(GROWTH * np.count_nonzero(support)))
         others = np.flatnonzero((away[:-1] > 0.0) & ~support)
         room = size - int(support.sum())
@@ -308,6 +316,7 @@ class Columns(SolverBase):
         for _ in range(1 if state.rough else INNER):
             if time_is_up():
                 return
+            # Multipliers and second derivatives at the margins make the quadratic model at w.
             respond(terms, state.z, answers)
             w = state.w[places]
             slopes = square * w - problem.C * working.slopes(answers.alpha)
@@ -315,10 +324,14 @@ class Columns(SolverBase):
             worst = worst_of(model)
             if worst <= target:
                 return
+            # The model is damped in proportion to the largest curvature of each coordinate, and
+            # minimised inexactly: as the Newton steps converge, so does the tolerance.
             own = square + state.damping * self._curvatures(problem, state)[places]
             new, moved = working.minimised(
                 model._replace(own=own), max(INEXACT * worst, 0.3 * target), state.rough
             )
+            # The penalty along the line from w to the model's minimiser: exact for the square; the
+            # absolute values, which are convex, are bounded by their chord.
             change = new - w
             linear = float(l1 @ (np.abs(new) - np.abs(w))) + float((square * w) @ change)
             line = Line(state.z, moved, linear, float(square @ (change * change)))
@@ -327,6 +340,7 @@ class Columns(SolverBase):
             )
             if tau == 0.0:
                 return
+            # A full step takes the minimiser itself, so that its zeros are exact.
             state.w[places] = new if tau == 1.0 else w + tau * change
             state.z += tau * moved
             state.damping = damping.after(state.damping, tau)
@@ -337,6 +351,7 @@ class Columns(SolverBase):
 
         Where the loss has kinks: that of its proximal terms, C / q.
         """
+        # sum_i s_i x_ij^2 does not change in a run: it is computed once.
         if not state.work.curvatures.size:
             weights = problem.row_weights
             found = np.zeros(state.w.size)
@@ -355,6 +370,7 @@ class Columns(SolverBase):
         self._margins(problem, state)
         if (store := state.work.store) is not None:
             state.held = store.held_features
+        # A free intercept is set to its best value, so that the multipliers' sum is zero.
         if state.q == 0.0 and kind.constrained:
             shift = kind.best(
                 problem.of_members,
@@ -364,9 +380,11 @@ class Columns(SolverBase):
             )
             state.w[-1] += shift / problem.scale
             state.z += shift
+        # Multipliers at the margins, and their pull v = C sum_i a_i x_i.
         answers = answers_at(smoothed_terms(problem, state.centre, state.q), state.z)
         alpha = problem.spread(answers.alpha)
         state.pull = dual_weights(problem, alpha)
+        # The dual point needs the sum that a free intercept asks for.
         dual_point = alpha
         pull = state.pull
         if kind.constrained:
@@ -374,11 +392,13 @@ class Columns(SolverBase):
             if state.q > 0.0:
                 pull = dual_weights(problem, dual_point)
         regularizer = problem.regularizer
+        # The largest factor at which R* of the pull is finite; with l1: min(1, l1 / max |v_j|).
         factor = regularizer.domain_scale(pull)
         conjugates = conjugate_sum(problem.pointwise, problem.members, dual_point, factor)
         charged = regularizer.conjugate_along(pull)(factor)
         primal = primal_of(problem.C, float(answers.sums[0]), regularizer.value(state.w))
         dual = dual_of(problem.C, float(conjugates), charged)
+        # The gap has two parts: what moves of the centre reduce, and what Newton steps reduce.
         left = problem.C * float(answers.sums[:3].sum())
         state.left = left
         state.best.keep((primal, dual), state.w, factor * dual_point)
@@ -402,12 +422,14 @@ class Columns(SolverBase):
     def _screen(self, problem: Problem, state: ColumnsState, pull: np.ndarray, gap: float) -> None:
         """Leave out the features whose weight is zero in every solution."""
         l1 = charges_of(problem)[1][0]
+        # |v_j - v*_j| <= sqrt(2 gap C L sum_i s_i x_ij^2); a little more for rounding.
         gap = max(gap, 0.0) + SAFE * abs(state.best.primal)
         away = np.sqrt(2.0 * gap * self._curvatures(problem, state)[:-1])
         out = np.abs(pull[:-1]) + away < l1 * (1.0 - SAFE)
         new = out & (state.out == 0)
         if not new.any():
             return
+        # Weights that are proven to be zero become zero now, and the margins follow.
         state.out[new] = 1
         held = new & (state.w[:-1] != 0.0)
         state.w[:-1][held] = 0.0
@@ -429,6 +451,7 @@ def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     found = parts_of(problem.penalty)
     assert found is not None, "check_penalty sees to it"
     square, l1 = (np.full(problem.n_features + 1, part) for part in found)
+    # A free intercept costs nothing; a penalised one has a charge of its own.
     square[-1] = l1[-1] = 0.0
     if problem.intercept.present and not problem.intercept.constrained:
         square[-1], l1[-1] = parts_of(problem.regularizer.last) or (0.0, 0.0)

@@ -33,6 +33,7 @@ class ColumnStore:
         self.rows = None if members.size == problem.y.size else members
         self.n = members.size
         self.d = X.n_features
+        # Sparse columns are all made at once, dense ones copied as they are asked for.
         if X.sparse:
             whole = sparse.csr_matrix(
                 (X.data, X.indices, X.indptr), shape=(problem.y.size, self.d), copy=False
@@ -44,6 +45,7 @@ class ColumnStore:
             )
             self.places = np.arange(self.d)
         else:
+            # -1: the column is not held yet.
             self.held = np.empty((0, self.n), dtype=X.dtype)
             self.columns = as_rows(self.held)
             self.count = 0

@@ -102,6 +102,7 @@ class Small:
         if not self.bar:
             return self
         extended = copy.copy(self)
+        # bar |u_j| is the loss of a row that is the j-th unit vector.
         rows = np.vstack([self.Z, np.eye(self.Z.shape[1])])
         extended.equations = Equations(rows, self.penalty, self.C)
         extended.Z = extended.equations.Z
@@ -126,6 +127,7 @@ class Small:
         if self.factor is None:
             found[:, :-1] = features
             return found
+        # Weights u belong to the rows' factor L: with L' c = u, the weights of features are X' c.
         for own, one in zip(found, features, strict=True):
             own[:-1] = dtrtrs(self.factor, one, lower=1, trans=1)[0] @ self.rows
         return found
@@ -138,6 +140,7 @@ class Small:
             return np.array(start.w if self.problem.scale else start.w[:-1], dtype=np.float64)
         if start.alpha is None:
             return np.zeros(self.Z.shape[1])
+        # Dual variables do not give a free intercept: it is the point's own.
         u = self.weights(self.problem.gathered(start.alpha))
         if start.w is not None and self.problem.scale:
             u[-1] = start.w[-1]
@@ -200,6 +203,7 @@ def lower_factor(gram: np.ndarray) -> np.ndarray:
     """Return a lower triangular L with ``L L' = gram``, but for rounding."""
     lift = 0.0
     while True:
+        # Dependent rows make the matrix singular: the diagonal is raised until it has a factor.
         raised = gram + lift * np.eye(gram.shape[0])
         factor, failed = dpotrf(raised, lower=1, clean=1)
         if not failed:
@@ -261,6 +265,7 @@ class SmallSolver(SolverBase):
             u = small.start(start)
             state.at = self.begin(small, u)
             state.primal = float(small.C * small.add_losses(np.zeros(small.size)))
+            # The zero weights' objective is the first upper bound, whatever the run begins at.
             if start is None or start.alpha is None or not start.alpha.any():
                 # phi*(0) = 0 for every loss, and no objective is below zero.
                 state.dual = 0.0
@@ -340,6 +345,7 @@ class SmallSolver(SolverBase):
         self, state: SmallState, small: Small, found: Found, best: np.ndarray | None
     ) -> np.ndarray | None:
         """Keep the better objectives of the best and the new ones; return the best weights."""
+        # The best primal and the best dual point need not come from the same step.
         if found.dual > state.dual:
             state.dual = float(found.dual)
             state.alpha = small.problem.spread(found.alpha)

@@ -95,6 +95,7 @@ class Equations:
 
     def factors(self, bends: np.ndarray) -> list[Factor]:
         """Return the factors of the matrices of runs, for second derivatives of shape (K, n)."""
+        # The second derivatives of the rows' terms of the objective, C s_i phi_i''.
         bends = self.C * bends
         if self.norms is None:
             return self.exact.factors(bends)
@@ -134,6 +135,7 @@ class Precision:
     def _product(self, bend: np.ndarray) -> np.ndarray:
         """Return ``Z' diag(bend) Z``, of which the BLAS computes half."""
         Z = self.Z
+        # Rows without a second derivative add nothing; the BLAS sees that A'A is symmetric.
         chosen = bend > 0.0
         if not chosen.all():
             Z = Z[chosen]
@@ -149,6 +151,7 @@ class Precision:
         for _ in range(TRIES):
             if not failed:
                 return Factor(factor, self.routine)
+            # The lifts add up, each RAISED_FURTHER times the last.
             matrix = matrix.copy()
             matrix.flat[:: matrix.shape[0] + 1] += lift
             factor, failed = self.factor(matrix)

@@ -139,6 +139,7 @@ class Box:
 
     def begin(self, middle: np.ndarray) -> None:
         """Begin inside the box, for zero weights; variables of both signs in the `middle`."""
+        # Near zero, or in the middle if both signs are likely; inside the parabola if there is one.
         low = np.minimum(START * self.upper, START)
         t = np.where(middle, MIDDLE * self.upper, low)
         if self.curved:
@@ -199,6 +200,7 @@ class Box:
 
     def move(self, dw: np.ndarray, dz: np.ndarray, dt: np.ndarray, dslacks: np.ndarray) -> None:
         """Move by changes of the weights, margins, ways and slacks as far as the bounds allow."""
+        # The step stops short of the nearest bound, so that all ways and slacks keep their signs.
         shortest = np.minimum(dt / self.ways, dslacks / self.slacks)
         least = np.minimum.reduce(flat(shortest), axis=1)
         length = np.array([min(1.0, INSIDE * reach(one)) for one in least.tolist()])[:, None]
@@ -231,6 +233,8 @@ class Box:
         alpha = self.alpha(self.at_their_bounds())
         if not bar:
             return self.w, alpha
+        # How far the pull of a weight is from its bound: a weight that is closer to zero than its
+        # pull to the bound is zero in the limit (strict complementarity).
         own = np.abs(self.alpha(self.ways[:, 0])[:, self.size :])
         inside = 1.0 - own * (self.rows.C / bar)
         w = np.where(MIDDLE * inside > np.abs(self.w), 0.0, self.w)
@@ -286,6 +290,7 @@ def conjugate_pieces(
     conjugate = small.methods.conjugate
     zero = np.zeros(ends.shape)
     if not curved:
+        # A piece that is a line through zero: its slope is its value over its length.
         slope = conjugate(small.loss, ends, y, small.s) / ends
         return ends, np.where(ends != 0.0, slope, 0.0), zero
 
@@ -294,8 +299,10 @@ def conjugate_pieces(
     trial = np.where(is_open, np.sign(ends) * small.s, ends)
     whole = conjugate(small.loss, trial, y, small.s)
     half = conjugate(small.loss, 0.5 * trial, y, small.s)
+    # phi*(a) = c a + r a^2 / 2 gives phi*(a) - 2 phi*(a / 2) = r a^2 / 4.
     ridge = np.where(trial != 0.0, 4.0 * (whole - 2.0 * half) / trial**2, 0.0)
     slope = np.where(trial != 0.0, whole / trial - 0.5 * ridge * trial, 0.0)
+    # r a^2 / 2 <= the losses at zero weights; twice that a is out of reach for an optimum.
     losses = np.reshape(small.add_losses(zero), (-1, 1))
     farthest = np.sign(ends) * 2.0 * np.sqrt(2.0 * losses / ridge)
     return np.where(is_open, farthest, ends), slope, ridge

@@ -94,6 +94,7 @@ class SmallNewton(SmallSolver):
 
 def take_step(small: Small, at: At) -> tuple[At, np.ndarray]:
     """Return the points after a step, and the gaps of their multipliers, shape (K,)."""
+    # (P + C Z' diag(bend) Z) direction = pull - P u, the negative gradient on the right.
     factors = small.equations.factors(at.bend)
     direction = solve(factors, compute_pull(small, at) - small.penalty * at.u)
     moved = search(small, at, direction, products(direction, small.Z.T))
@@ -135,6 +136,7 @@ def search(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
     linear = inner(penalised, at.u)
     quadratic = inner(penalised, direction)
     slopes = linear - small.C * inner(at.a, dz)
+    # A bracket for each run; it stays at zero if the objective does not fall at first.
     lines = [Bracket(slope) for slope in slopes.tolist()]
     places = [line.tau for line in lines]
     if 0.0 in places:
@@ -142,6 +144,8 @@ def search(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
         direction = np.where(falls, direction, 0.0)
         dz = np.where(falls, dz, 0.0)
     for _ in range(SEARCH_STEPS):
+        # First and second derivatives of all lines, each at its own place; a bracket makes the next
+        # place of them.
         tau = np.array(places)
         there = respond(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
         slopes = linear + tau * quadratic - small.C * inner(there.a, dz)
@@ -204,11 +208,13 @@ def small_phase(problem: Problem) -> str | None:
     intercept = problem.intercept
     if type(problem) is not Problem or not problem.holds_rows or not intercept.homogeneous:
         return None
+    # Sizes of weights: the interior point needs pieces of parabolas, and more rows than features.
     if isinstance(problem.penalty, L1):
         is_tall = problem.n_features < problem.members.size and not intercept.constrained
         phase = INTERIOR if is_tall and traits_of(problem.loss).parabolic else None
     elif not problem.penalty.identity():
         phase = None
+    # Half a square: Newton's method if the loss has slopes everywhere, else the interior point.
     elif is_smooth(problem.loss):
         phase = DENSE
     else:

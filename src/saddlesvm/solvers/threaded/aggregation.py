@@ -74,10 +74,12 @@ def safe_share(linear_gain: float, square_of_sum: float) -> float:
 
 def deal_parts(members: np.ndarray, parts: int, seed: int) -> list[np.ndarray]:
     """Return the rows of each partition, ascending: blocks of neighbours, dealt at random."""
+    # Blocks of neighbours keep the reads of a part in order; at least 16 of them make parts alike.
     size = max(1, min(BLOCK, members.size // (16 * parts)))
     count = -(-members.size // size)
     blocks = np.arange(count)
     shuffle(make_random(seed), blocks, count)
+    # Blocks in a random order go to the parts in turn.
     owner = np.empty(count, dtype=np.intp)
     owner[blocks] = np.arange(count) % parts
     of_row = np.repeat(owner, size)[: members.size]

@@ -216,6 +216,7 @@ class ParallelDCD(DualAscent):
 
         assert state.work.pool is not None
         side_by_side(state.work.pool, work, self.threads)
+        # The threads have met: what they share is the state of the run again.
         standing = team.standing[:, 0]
         state.positions[:] = standing["position"]
         state.actives[:] = standing["active"]
@@ -420,13 +421,16 @@ def frequent_features(problem: Problem) -> np.ndarray:
     X = problem.X
     if not X.sparse or X.n_features < 2 * OFTEN:
         return np.empty(0, dtype=np.int32)
+    # Every so many rows are looked at, so that the sample has about SAMPLE stored values.
     taken = max(1, int(SAMPLE / problem.values_per_row))
     members = problem.members[:: max(1, problem.members.size // taken)]
     starts = X.indptr[members]
     lengths = X.indptr[members + 1] - X.indptr[members]
+    # The places of the sample's values among all stored values, row after row.
     places = np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
     weight = np.bincount(
         X.indices[places], np.square(X.data[places], dtype=np.float64), X.n_features
     )
+    # The OFTEN heaviest features, and the virtual one, which every row has.
     chosen = np.argpartition(weight, -OFTEN)[-OFTEN:]
     return np.append(np.sort(chosen), [X.n_features] if X.bias else []).astype(np.int32)

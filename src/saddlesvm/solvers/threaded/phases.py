@@ -87,9 +87,11 @@ def next_task(gate: np.ndarray, parts: int, k: int) -> int:
     spins = 0
     seen = -1
     while True:
+        # A phase ends when all its parts are done, whoever has done them.
         phase = read(gate, DONE) // parts
         if phase >= read(gate, END):
             return -1
+        # A new phase gives the threads of the other parts a new time of grace.
         if phase != seen:
             spins = 0
             seen = phase

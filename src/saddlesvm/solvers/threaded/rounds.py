@@ -180,6 +180,7 @@ def places(team: Team, own: Own) -> Any:
 @inlined
 def rounds_of(values: float) -> int:
     """Number of rounds in a pass in which each part visits `values` values."""
+    # Enough rounds to keep the views of w fresh, few enough to make the sums of moves cheap.
     return int(
         max(
             1.0,
@@ -229,9 +230,12 @@ def take_share(team: Team, own: Own) -> None:
     square_of_sum = sum_of_squares = 0.0
     inverse = inverse_of(own)
     first, end = places(team, own)
+    # Frequent features have moved in all views already: their base is what they are now.
     for p in range(team.often.size):
         if first <= team.often[p] < end:
             team.base[team.often[p]] = own.near[p]
+    # w += sum_k v_k, a chunk at a time, which stays in the cache: each view has moved by sigma v_k.
+    # The two squared lengths have rho as their quotient.
     for start in range(first, end, CHUNK):
         stop = min(start + CHUNK, end)
         base = team.base[start:stop]
@@ -268,6 +272,7 @@ def take_often(team: Team, own: Own) -> None:
     """Add the moves of all parts to the frequent features of the own w, and measure rho."""
     moves = team.moves[int(own.numbers[0].round) % 2]
     square_of_sum = sum_of_squares = 0.0
+    # All parts add in the same order, so that their views get the same bits.
     for p in range(team.often.size):
         change = moves[0, p]
         sum_of_squares += np.float64(change * change)
@@ -332,6 +337,7 @@ def share_sums(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
     meters = own.meters[0]
     first, end = places(team, own)
     active = int(own.standing[0].active)
+    # ||w||^2, ||w - kept||^2 and kept . (w - kept) of this part's share of the weights.
     square = moved = along = 0.0
     for j in range(first, end):
         w = np.float64(team.base[j])
@@ -342,6 +348,7 @@ def share_sums(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
     said.square = square
     said.moved = moved
     said.along = along
+    # The change of the conjugates since the point that was kept.
     pointwise = Pointwise(terms.loss, terms.y, terms.weights, False)
     rows = own.deck.order[:active]
     said.conjugates = conjugates_of(pointwise, rows, alpha, 1.0)
@@ -387,6 +394,7 @@ def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
     rounds = int(standing.rounds)
     length = int(team.said[own.k, 0].rows)
     standing.left -= standing.rows / rounds
+    # The r-th of equal shares of the pass, to the row.
     some = share(length, r + 1, rounds) - share(length, r, rounds)
     strength = own.scaling[0].sigma * terms.C
     scaled = Terms(
@@ -400,6 +408,7 @@ def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
     standing.active = active
     standing.done += visited
     numbers.round = r + 1
+    # Frequent features are brought together after every round, all of w only when that is due.
     if team.often.size == 0 or asks_for_all(own):
         standing.task = ADD_UP
     else:
@@ -412,6 +421,7 @@ def begin(alpha: np.ndarray, team: Team, own: Own) -> bool:
     """Begin a pass or go on with it; return False if few active rows are left."""
     standing = own.standing[0]
     round_ = own.numbers[0].round
+    # At the beginning of a pass, few active rows end the work of all threads.
     standing.rows = total(team.said.rows)
     if round_ == 0.0 and standing.rows <= team.few:
         return False
@@ -463,6 +473,7 @@ def do_task(
     elif not begin(alpha, team, own):
         standing.task = NONE
         return
+    # After the last round of a pass the objective is judged; otherwise the next round begins.
     if numbers.round == standing.rounds:
         numbers.round = 0.0
         share_sums(terms, alpha, team, own)
@@ -493,10 +504,12 @@ def descend_together(
     turn = 0
     part = next_task(gate, parts, k)
     while part >= 0:
+        # A part may be another thread's: all it needs is in the team.
         own = own_of(team, part, offset)
         do_task(terms, rules, alpha, target, team, own)
         end_task(gate, parts, own.standing[0].task == NONE)
         turn += 1
+        # The core is offered to other programs while this thread holds no task.
         if turn >= TURN:
             give_way()
             turn = 0
