@@ -69,6 +69,7 @@ def choose_method(
         )
     if solver == "auto":
         solver = choose_solver(plan, n_bytes, memory, parts)
+    # Rounds of dual ascent have no free intercept, whether they were asked for or chosen by "auto".
     if plan.free and solver == "rounds":
         raise ValueError(
             f"intercept='free' with loss={loss_name(plan.loss)!r} and {plan.n_features:,} features "
@@ -85,6 +86,7 @@ def choose_method(
 
 def check_for_partitions(solver: str, plan: ClusterPlan, n_bytes: int, fits: bool) -> None:
     """Raise ValueError if the problem needs all rows together, and they do not come together."""
+    # An ordinary fit on one worker has none of the limits below.
     come_together = fits and solver in TOGETHER
     needed = memory_needed(n_bytes)
     if plan.joint is not None and not come_together:

@@ -296,6 +296,7 @@ class DaskEngine(Engine):
             raise ClusterLostError(
                 f"no worker did anything for {PATIENCE:.0f} s, {STANDSTILLS} times"
             ) from loss
+        # Lost rows end the fit; lost results are computed once more.
         gone = [number for number, part in enumerate(self.parts) if part.status == "cancelled"]
         if gone:
             raise rows_lost(f"of partition {gone[0]}") from loss

@@ -172,14 +172,17 @@ def make_partitions(
             seed=seed,
         )
         tasks.append(task)
+    # The partitions stay on their workers; only their shapes come here.
     parts = client.compute(tasks)
     try:
         found = gather_results(client, [client.submit(find_shape, part) for part in parts])
     except BadRowError as error:
+        # The row was counted within its partition: add the rows of the partitions before it.
         raise count_before(client, blocks, error) from None
 
     shapes = np.array(found)
     n = int(shapes[:, 0].sum())
+    # A partition without rows has no number of features to compare.
     widths = np.unique(shapes[shapes[:, 0] > 0, 1])
     if widths.size != 1:
         raise ValueError(
@@ -280,6 +283,7 @@ class ClusterFits:
                 engine.stop = stop
                 return method.run(stop)
         except ClusterLostError as lost:
+            # The error carries the best model so far.
             lost.solution = self.of_all_rows(method.solution(Outcome.INTERRUPTED))
             raise
         except BaseException:

@@ -254,6 +254,7 @@ class ClusterMethod:
         **more
             Further entries.
         """
+        # The straggler compares the slowest partition with the mean: 1 if all worked equally long.
         mean = cost.work / max(cost.parts, 1)
         total = Certificate.total(self.best)
         self.is_stuck = self.stall.is_stalled(self.rounds, total) and self.plan.tol > 0.0

@@ -40,13 +40,16 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     ValueError
         It is none of these, or the partitions do not fit together.
     """
+    # Tasks, such as [dask.delayed(load)(k) for k in range(8)].
     if isinstance(X, (list, tuple)) and X and all(map(is_task, X)):
         blocks = [delayed(block) for block in X]
         own_labels = _match_tasks(X, y, "y")
         own_weights = _match_tasks(X, weights, "sample_weight")
         return list(zip(blocks, own_labels, own_weights, strict=True))
+    # Names of files, or stores.
     if isinstance(X, (list, tuple)):
         return _read_files(X, y, weights)
+    # A Dask array or data frame.
     rows = _row_blocks(X)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
@@ -122,6 +125,7 @@ def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[Any, 
     from saddlesvm.data import Store, read
     from saddlesvm.data.store import is_store
 
+    # A store knows its labels and row weights.
     if isinstance(source, str) and is_store(source):
         source = Store(source)
     if isinstance(source, Store):
@@ -130,6 +134,7 @@ def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[Any, 
                 f"{source.path}: a store holds its row weights: leave sample_weight={weight!r} out"
             )
         return source.X, source.y, source.sample_weight
+    # Of any other file, a column may be the row weights: it is then no feature.
     table = read(source, label=label)
     if weight is None:
         return table.X, table.y, None
@@ -217,6 +222,7 @@ def apply_lazily(
     apart : tuple
         The columns of files that hold labels and row weights, and are no features.
     """
+    # The number of rows of a file is unknown until a worker reads it: nan, in Dask's terms.
     if isinstance(X, (list, tuple)):
         pieces = []
         for source in X:
@@ -224,7 +230,9 @@ def apply_lazily(
             pieces.append(da.from_delayed(found, (np.nan, *like.shape[1:]), meta=like))
         return da.concatenate(pieces)
     X = as_array(X)
+    # The function needs all features of a row in one block.
     whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    # One number for each row: the axis of the columns goes.
     if like.ndim == 1:
         return whole.map_blocks(
             apply_to_block, function, like, dtype=like.dtype, drop_axis=1, meta=like

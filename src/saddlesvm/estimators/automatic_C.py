@@ -352,6 +352,7 @@ def _measure_folds(
     design = check_design(X).X
     n = design.shape[0]
     scoring = None
+    # Several labels for a row: an error is the share of wrong labels.
     if has_columns(y):
         labels = check_indicator(y, n).toarray()
         scoring = make_scorer(hamming_loss, greater_is_better=False)
@@ -366,6 +367,7 @@ def _measure_folds(
             train = train[weights[train] > 0.0]
             test = test[weights[test] > 0.0]
         given = None if weights is None else weights[train]
+        # Each fold gets an equal share of the time that is left.
         with limit_to_share(1.0 / (len(parts) - place)):
             ends = how.low, how.high
             path = certified_path(

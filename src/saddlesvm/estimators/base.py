@@ -71,6 +71,7 @@ def proof_of(model: Any) -> str:
         f"relative gap {certificate.relative_gap:.3g}{asked}",
         f"objective between {certificate.dual:.6g} and {certificate.primal:.6g}",
     ]
+    # An indefinite kernel has no dual bound, so no gap.
     if certificate.dual == -np.inf:
         facts = [
             f"objective {certificate.primal:.6g}",
@@ -268,6 +269,8 @@ class Estimator(BaseEstimator):
 
     def set_params(self, **params: Any) -> Any:
         """Set options; ``solver__batch_size=64`` sets an option of the solver, if named too."""
+        # In set_params(solver="pegasos", solver__batch_size=64) the solver comes first, its option
+        # second.
         inner = {
             key.removeprefix("solver__"): params.pop(key)
             for key in list(params)

@@ -48,11 +48,13 @@ def learn_batch(
     if former is not None and not is_first:
         give_features(template, former.template)
 
+    # The rows of this batch; their features must match those of earlier batches.
     design = check_design(X, template, reset=is_first)
     codes = find_codes(check_labels(y, design.shape[0]), known)
     own = check_weights(sample_weight, codes.size)
     weights, factors = weigh_classes(template.class_weight, known, codes, own, template.multi_class)
     design.norms()
+    # The first batch fixes lambda: with C it is 1 / (C n), and n counts the rows of this batch.
     if former is None or former.stream is None:
         options = template._problem_options()
         _, lam = resolve_C(options.get("C"), options.get("lam"), design.shape[0])
@@ -66,6 +68,7 @@ def learn_batch(
             options.get("penalty"),
         )
     else:
+        # Learn on a copy: the former fit stays as it is.
         stream = former.stream.copy()
     problems = one_vs_rest(codes, known, factors)
     coef, intercept, certificates = stream.learn(design, problems, weights)

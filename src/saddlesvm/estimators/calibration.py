@@ -114,12 +114,15 @@ def couple_pairs(later: np.ndarray) -> np.ndarray:
         ...
     """
     n, count = later.shape
+    # There are count = K (K - 1) / 2 pairs: solve for K.
     K = round(0.5 + np.sqrt(0.25 + 2.0 * count))
     first, second = np.array([*combinations(range(K), 2)]).T
     found = np.empty((n, K))
+    # Some rows at a time, because each row has a K x K matrix.
     size = max(1, COUPLED_AT_ONCE // (K * K))
     for start in range(0, n, size):
         r = np.clip(later[start : start + size], NEAREST, 1.0 - NEAREST)
+        # Q + 1 1' for each row: ones, less r (1 - r) off the diagonal, plus squares on it.
         Q = np.ones((len(r), K, K))
         Q[:, first, second] -= r * (1.0 - r)
         Q[:, second, first] -= r * (1.0 - r)
@@ -236,6 +239,7 @@ def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | 
     weights = check_weights(sample_weight, n)
     assert fitted.labels is not None
     if fitted.several_labels:
+        # Several labels: there is no class by which to draw the folds.
         labels = check_indicator(y, n).toarray()
         codes = np.zeros(n, dtype=np.intp)
     else:
@@ -250,6 +254,7 @@ def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | 
 
     def of_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:
         nonlocal begun
+        # Each fold gets an equal share of the time that is left.
         share = 1.0 / max(FOLDS - begun, 1)
         begun += 1
         template = clone(own).set_params(C=C, lam=None, **alone)

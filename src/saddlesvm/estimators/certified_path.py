@@ -186,8 +186,10 @@ class CertifiedPath:
         """The fit for C, as a value: the best mixture of its neighbours, with its certificate."""
         k, _ = self._place(C)
         parent = fitted_value(self.models[k])
+        # Along a path of lambda the template keeps lambda = 1 / (n C).
         strength = {"C": 1.0, "lam": 1.0 / (self.n * C)} if self.uses_lambda else {"C": float(C)}
         template = copy_options(parent.template, **strength)
+        # The bound at this C counts, not that of the fits beside it.
         is_certified = self.certificate(C).relative_gap <= self.gap
         return replace(
             parent,
@@ -342,6 +344,7 @@ class CertifiedPath:
         for k, model in enumerate(self.models):
             fitted = fitted_value(model)
             near = go_closer(fitted, training_data(fitted))
+            # The stretches of two neighbours meet at the geometric mean of their C.
             ends = [
                 math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])
             ]
@@ -499,6 +502,8 @@ class PathCheckpoint:
 
     def _write(self) -> None:
         arrays: dict[str, np.ndarray] = {}
+        # Names such as "0.coef": the number of the fit, and the part. Sparse dual variables have
+        # three parts.
         for k, fit in enumerate(self.fits.values()):
             arrays[f"{k}.coef"] = fit.coef
             arrays[f"{k}.intercept"] = fit.intercept
@@ -523,6 +528,8 @@ class PathCheckpoint:
         n, d = self.mark["shape"]
         found: dict[float, FormerFit] = {}
         for k, (C, phases) in enumerate(zip(header["C"], header["phases"], strict=True)):
+            # Read the parts that `_write` stored, and check them: the file may be damaged or
+            # another's.
             coef = stored.read(f"{k}.coef")
             intercept = stored.read(f"{k}.intercept")
             duals: Any

@@ -138,6 +138,7 @@ def certify(
     design = check_design(X)
     n = design.shape[0]
     offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    # Nothing said about the intercept: if any is not zero, the problem has a free one.
     fitted = bool(offsets.any()) if penalized_intercept is None else True
     options: dict[str, Any] = {"loss": made, "C": 1.0 if C is None else C, "lam": lam}
     options |= {"penalty": penalty, "l1_ratio": l1_ratio, "fit_intercept": fitted}
@@ -145,6 +146,7 @@ def certify(
         "intercept": "regularized" if penalized_intercept else "free",
         "intercept_scaling": intercept_scaling,
     }
+    # An estimator that is not fitted poses the problem as its fit would.
     model: Any = LinearSVR(**options)
     if is_classification(made):
         model = LinearSVC(**options, multi_class=multi_class, class_weight=class_weight)
@@ -250,6 +252,7 @@ def _certificates(
     """Return the certificates of coefficients and intercepts, one for each problem."""
     W = np.atleast_2d(weights[0])
     offsets = np.atleast_1d(weights[1])
+    # A joint machine has a vector for each class, any other problem has one.
     needed = sum(sub.n_vectors for sub in posed.problems)
     allowed = (
         {needed, 1} if needed == 2 == posed.problems[0].n_vectors else {needed}
@@ -284,6 +287,7 @@ def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
     own = evaluate(problem, point, given_offset=True)
     if not refine:
         return own.certificate
+    # Dual ascent from the feasible point of these weights raises the lower bound; the weights stay.
     solver: Any = DCD()
     check_place(problem, solver)
     if isinstance(problem, JointProblem):

@@ -49,6 +49,7 @@ def class_factors(
     if class_weight is None:
         return np.ones(classes.size)
     if isinstance(class_weight, str) and class_weight == "balanced" and weights is not None:
+        # As in scikit-learn, n / (K n_k), where n and n_k count rows by their weights.
         totals = np.bincount(codes, weights=weights, minlength=classes.size)
         if not totals.all():
             absent = classes.tolist()[int(np.argmin(totals))]

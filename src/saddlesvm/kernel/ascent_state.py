@@ -128,6 +128,8 @@ def first_point(problem: KernelProblem) -> np.ndarray:
 
 def first_state(problem: KernelProblem, start: KernelPoint | None, seed: int) -> KernelState:
     """Return the state at `start`, made feasible, or at a first point."""
+    # A start may come from another problem, such as the fit at the last C of a path: its values may
+    # lie outside these bounds.
     low, high = problem.box()
     beta = first_point(problem) if start is None else nearest_feasible(problem, start.beta)
     table = problem.table

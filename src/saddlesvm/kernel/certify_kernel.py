@@ -155,6 +155,8 @@ def kernel_certificates(
     model: Any, X: Any, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
 ) -> list[Certificate]:
     """The certificate of each sub-problem of a kernel machine; see :func:`certify_kernel`."""
+    # Go by the name of the class, so that scikit-learn's SVC, and classes derived from it, count
+    # too.
     name = next((kind.__name__ for kind in type(model).__mro__ if kind.__name__ in KINDS), None)
     if name is None or not hasattr(model, "dual_coef_") or not hasattr(model, "support_"):
         raise TypeError(f"a fitted {', '.join(KINDS)} is needed; got {type(model).__name__}")
@@ -168,6 +170,7 @@ def kernel_certificates(
     # the "scale" of scikit-learn's does not count row weights
     kernel = model.kernel_ if hasattr(model, "kernel_") else make_kernel(own, X, None)
     options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
+    # A classifier poses a problem for each pair of classes; all others pose one.
     if hasattr(model, "classes_"):
         codes = find_codes(check_labels(y, n), model.classes_)
         posing_model = own if isinstance(model, KernelMachine) else model
@@ -178,10 +181,12 @@ def kernel_certificates(
         subs = [SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))]
     found = []
     parts = zip(subs, *coefficients_of(model, n), strict=True)
+    # Pose each problem as the fit did, and evaluate the coefficients of the model in it.
     for sub, beta, intercept in parts:
         problem, chosen = make_kernel_problem(
             X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
         )
+        # What is left belongs to rows of no class of this pair.
         rest = np.delete(beta, chosen)
         if rest.any():
             raise ValueError(
@@ -242,6 +247,7 @@ def _expansion_certificates(
         raise ValueError("expansion points need a kernel of rows; got kernel='precomputed'")
     if expansion[1] is None:
         raise ValueError("points need coef, the coefficients of each of them")
+    # Pose the problems as a fit on X and y would.
     X = check_design(X).plain
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
@@ -257,7 +263,9 @@ def _expansion_certificates(
         subs = list(pair_subs(codes, classes))
     else:
         subs = [SubProblem(0, "", check_targets(y, n))]
+    # The model to judge: coefficients of the points and an intercept, for each problem.
     points, coef, offsets = _checked_expansion(X, *expansion, len(subs), options["intercept"])
+    # Dual variables prove a lower bound; they are moved to the nearest feasible point below.
     duals = None
     if dual is not None:
         duals = np.atleast_2d(np.asarray(dense_weights(dual), dtype=np.float64))
@@ -282,6 +290,7 @@ def _checked_expansion(
     points = check_design(points).plain
     if points.shape[1] != X.shape[1]:
         raise ValueError(f"points have {points.shape[1]} features, X has {X.shape[1]}")
+    # Kernel sums need both matrices in one form: take X's.
     if sparse.issparse(points) != sparse.issparse(X):
         points = sparse.csr_array(points) if sparse.issparse(X) else points.toarray()
     coef = np.atleast_2d(np.asarray(dense_weights(coef), dtype=np.float64))
@@ -289,6 +298,7 @@ def _checked_expansion(
         raise ValueError(
             f"coef has shape {coef.shape}; these points and classes need {(count, points.shape[0])}"
         )
+    # A single intercept stands for all problems.
     offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
     if offsets.shape not in ((1,), (count,)):
         raise ValueError(f"intercept has shape {offsets.shape}; {(count,)} is needed")

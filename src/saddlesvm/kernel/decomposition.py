@@ -126,6 +126,8 @@ class Decomposition(SolverBase):
         last = state.rows_touched + budget.rows
         end = clock() + budget.seconds
         while True:
+            # A table: a step works on all rows. A cache: on a working set of the rows that are not
+            # set aside.
             if problem.table is not None:
                 self.improve_table(problem, state, budget.relative_gap)
             else:
@@ -343,10 +345,13 @@ class Decomposition(SolverBase):
         take_margins(problem, state, evaluation)
         if problem.table is not None:
             return state
+        # The new margins also show violations among rows that were set aside.
         measure(problem, state)
         aside = np.ones(problem.n, dtype=bool)
         aside[state.at_work] = False
         if (find_violating(problem, state) & aside).any():
+            # Cached rows have a column for each row at work only: begin a new cache, and keep the
+            # count.
             state.at_work = problem.members
             state.active = problem.n
             evaluations = state.rows.evaluations
@@ -410,13 +415,16 @@ def compute_rows(
     held = table_of(problem)
     starts = program.starts
     few = AHEAD // program.columns.size
+    # First the row at which the steps stopped; then, in each group, rows that they will want soon.
     wanted = [np.array([program.table.marks[NEEDED]])]
     for first, last, column in zip(starts[:-1], starts[1:], program.columns, strict=True):
         slopes = g[first:last]
         own = beta[first:last]
         is_held = program.table.slots[column : column + own.size] >= 0
+        # beta may rise along -g below its upper bound, and fall along g above its lower bound.
         rise = np.where(own < program.high[first:last], -slopes, -np.inf)
         fall = np.where(own > program.low[first:last], slopes, -np.inf)
+        # The rows with the steepest slopes whose kernel rows are missing.
         for score in (rise, fall):
             score[is_held] = -np.inf
             best = np.arange(own.size)

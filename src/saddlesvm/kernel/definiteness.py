@@ -38,6 +38,7 @@ def symmetric(K: np.ndarray) -> np.ndarray:
     n = K.shape[0]
     allowed = ASYMMETRY * max(float(K.max(initial=0.0)), -float(K.min(initial=0.0)))
     equal = True
+    # Compare a block with the transpose of its mirror image, so that no copy of K is needed.
     for top in range(0, n, BLOCK):
         for left in range(top, n, BLOCK):
             upper = K[top : top + BLOCK, left : left + BLOCK]
@@ -78,6 +79,7 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
     if kernel.definite:
         return ""
     n = X.shape[0]
+    # A principal submatrix of a positive semi-definite matrix is one too: few rows can refute all.
     most = DECOMPOSED_OF_FUNCTION if callable(kernel.metric) else DECOMPOSED
     chosen = _some_rows(n, most, preferred)
     if kernel.precomputed:

@@ -134,6 +134,7 @@ def solver_type(model: LinearModel, path: str | os.PathLike[str], classes: Any) 
             )
         if multi_class == "crammer_singer":
             return CRAMMER_SINGER
+    # LIBLINEAR's name of a solver for regression contains SVR.
     allowed = [
         name for name, solver in SOLVER_OF_LOSS.items() if ("SVR" in solver) == is_regression
     ]
@@ -185,6 +186,8 @@ def _read_model(header: dict[str, str], file: IO[str], where: str) -> Any:
                 f"{where}: has nr_class {n_classes} and the labels {classes.tolist()}; "
                 "as many different labels as classes are needed, at least 2"
             )
+    # Regression and two classes have one vector of weights, Crammer and Singer's machine one for
+    # each class.
     n_columns = n_classes
     if is_regression or (n_classes == 2 and not is_joint):
         n_columns = 1
@@ -193,6 +196,7 @@ def _read_model(header: dict[str, str], file: IO[str], where: str) -> Any:
     # LIBLINEAR writes a negative bias if it fitted no intercept.
     has_intercept = bias > 0
     weights = _read_weights(file, n_features + (bias >= 0), n_columns, where)
+    # The difference of the two scores decides.
     if is_joint and n_classes == 2:
         weights = weights[:, :1] - weights[:, 1:]
     coef = np.ascontiguousarray(weights[:n_features].T)

@@ -111,9 +111,11 @@ def restore_arrays(arrays: Arrays, saved: SavedNames) -> dict[str, Any]:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ValueError(f"its {name} holds NaN or infinity")
     found: dict[str, Any] = {}
+    # An array without axes was a number.
     for name in saved.arrays:
         if name in arrays:
             found[name] = arrays[name] if arrays[name].ndim else arrays[name].item()
+    # A matrix is stored whole, or as the three arrays of CSR.
     for name in saved.matrices:
         if name in arrays:
             found[name] = arrays[name]

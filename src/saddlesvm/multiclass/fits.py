@@ -164,6 +164,7 @@ class Fits:
         problem = self.rows.pose(sub)
         own = self.rows.begin_at(self, sub, problem)
         limits = self.limits
+        # Fits in turn share what is left of max_time.
         if limits.max_time is not None:
             limits = replace(limits, max_time=self.clock.share())
         callbacks = list(self.callbacks_of(sub))
@@ -172,6 +173,8 @@ class Fits:
         checkpoint = make_checkpoint_file(
             self.checkpoint, index, len(self.problems), seeded=self.seeded
         )
+        # Each problem draws rows by a seed of its own; what `begin_at` returns goes before the
+        # common options.
         common = {"solver": self.solver, "limits": limits, "seed": self.seed + index}
         return Fit(
             problem,
@@ -244,8 +247,11 @@ def join_results(earlier: FitResult, later: FitResult) -> FitResult:
 
     The result has the better model of the two, and the better bound.
     """
+    # The smaller objective is the better model, the larger dual value the tighter bound; they may
+    # come from different fits.
     model = earlier if earlier.certificate.primal < later.certificate.primal else later
     bound = earlier if earlier.certificate.dual > later.certificate.dual else later
+    # Add up the seconds of a phase that both fits went through.
     phases = dict(earlier.phases)
     for name, seconds in later.phases.items():
         phases[name] = phases.get(name, 0.0) + seconds

@@ -66,12 +66,14 @@ class ClassSweep:
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Fit]:
         """Read a block, and improve it for all problems that are left."""
+        # All fits begin together, at the first block.
         if not self.fits:
             self.fits = {index: self.begin(index, stop) for index in self.problems}
         fits = [self.fits[index] for index in live]
         for fit in fits:
             fit.sharers = len(fits)
             fit.watches.wait()
+        # A block is read once for all fits: the fit with the least time left limits the step.
         budgets = [fit.budget() for fit in fits]
         with limit_step(min(budget.seconds for budget in budgets)):
             states = fits[0].solver.step_together(
@@ -160,6 +162,7 @@ def open_rows(
     shape = burden.variables_of(n)
     arrays = [plan.row_array(shape) for _ in range(3 if burden.variables > 2 else 2)]
     reader = BlockReader(X, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
+    # Row numbers take half the memory as long as 32 bits are enough.
     every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     kept = plan.kept_bytes // burden.problems
     rooms = [Rooms(*own)._replace(kept_bytes=kept) for own in zip(*arrays, strict=True)]
@@ -286,8 +289,11 @@ class LinearRows:
 
     def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
         """Return a batch of classes over files, or of small problems; None if solved in turn."""
+        # Classes over files: a block that is read once improves all of them.
         if self.reads_together:
             return [ClassSweep(range(len(fits.problems)), fits.begin, fits.take_result)]
+        # Small problems in memory: solved side by side. With a free intercept, whose dual has an
+        # equality constraint, they are solved in turn.
         subs = self.find_small(fits)
         if subs is None:
             return None

@@ -76,6 +76,7 @@ class SmallClasses(TogetherFirst):
         self.begun = True
         began = clock()
         problem = self.problem
+        # The labels of problem k are row k of y; row weights likewise, if any problem has its own.
         labels = []
         factors = []
         for sub in self.subs:
@@ -85,6 +86,7 @@ class SmallClasses(TogetherFirst):
         weights = None
         if any(one is not None for one in factors):
             weights = np.array([problem.gathered(self.fill_weights(one)) for one in factors])
+        # The solver of a single small problem, with one more axis for the problems.
         with blas_for(0.0), np.errstate(all="ignore"):
             small = Small(problem)
             several = small.side_by_side(y, 1.0 if weights is None else weights)
@@ -93,6 +95,7 @@ class SmallClasses(TogetherFirst):
             certificates = certificates_of(problem, y, weights, found.w, found.a)
         seconds = (solved - began) / len(y), (clock() - solved) / len(y)
         done: list[ProblemInWork] = []
+        # Keep what the certificates prove; the rest is solved in turn.
         for k, certificate in enumerate(certificates):
             if certificate.sound and self.limits.prove(certificate):
                 done.append(Ended(k))
@@ -117,9 +120,11 @@ class SmallClasses(TogetherFirst):
         """Return the result of a problem whose gap is proven at weights w and dual variables a."""
         problem = self.problem
         solving, certifying = seconds
+        # The last weight belongs to the virtual feature, whose value is `scale`.
         coef = w[:-1].copy()
         intercept = float(w[-1] * problem.scale)
         touched = steps * a.size
+        # A single record: each step looked at all rows, so a step is an epoch.
         trace = Trace()
         trace(
             Record.from_certificate(

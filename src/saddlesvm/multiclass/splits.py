@@ -183,6 +183,7 @@ def solver_for(multi_class: str, solver: Any) -> Any:
         A solver for two classes is asked to solve a joint problem, or the other way round.
     """
     if multi_class in SPLITS:
+        # Binary problems: any solver but those of the joint machines.
         made = make_solver(solver)
         if isinstance(made, (CrammerSinger, Multinomial)):
             ways = " or ".join(
@@ -190,6 +191,7 @@ def solver_for(multi_class: str, solver: Any) -> Any:
             )
             raise ValueError(f"the solver {made.name!r} supports multi_class={ways} only")
         return made
+    # A joint machine has one solver: given as an object, or by its name, or by "auto".
     own = JOINT[multi_class].solver
     if isinstance(solver, own):
         return solver
@@ -236,6 +238,7 @@ def on_files(
             "by block, as memory= or their size asks for: use multi_class='ovr' or 'multinomial', "
             "leave memory out, or give fewer rows"
         )
+    # Bytes of the weights of all classes in float64, as often as the solver holds them.
     one = problems[0]
     width = X.shape[1] + 1
     assert isinstance(one, JointSubProblem)
@@ -288,6 +291,7 @@ class FormerFit(NamedTuple):
         vectors = count * sub.n_vectors
         if self.coef.shape != (vectors, problem.n_features):
             return None
+        # The score is x w + scale w_(d+1): the weight of the virtual feature is b / scale.
         w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
         if alone:
             return Point(w)
@@ -298,6 +302,7 @@ class FormerFit(NamedTuple):
         if self.duals is None or self.duals.shape != (vectors, problem.y.size):
             return None
         duals = self.duals[[sub.index]] if count > 1 else self.duals
+        # With lambda, C = 1 / (lambda n) is larger for a pair of classes, which has fewer rows.
         share = problem.y.size / problem.n if self.uses_lambda else 1.0
         return sub.start(problem, duals, self.C * share, w)
 
@@ -344,7 +349,10 @@ class GivenWeights:
             raise ValueError(
                 "intercept_init is given, but the model has no intercept: leave it out"
             )
+        # The score is x w + scale w_(d+1): the weight of the virtual feature is b / scale.
         W = np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
+        # A single problem starts at all vectors (one for each class if joint); of several, each at
+        # its own.
         own = W if count == 1 else W[[sub.index]]
         at = Point(own[0]) if alone else sub.start_at(problem, own)
         if at is None:
@@ -437,6 +445,7 @@ def check_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | No
         variables.
     """
     if duals is not None:
+        # Dual variables, dense or sparse, as `dual_coef_` of a fit.
         if coef is not None or intercept is not None:
             raise ValueError("give coef_init (with intercept_init) or dual_coef_init, not both")
         A: Any = duals
@@ -453,6 +462,7 @@ def check_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | No
         return None
     if coef is None:
         raise ValueError("intercept_init is given without coef_init: give both")
+    # Weights, as `coef_` of a fit; intercepts are zero if they are not given.
     W = np.atleast_2d(np.asarray(coef, dtype=np.float64))
     b = np.zeros(len(W))
     if intercept is not None:
