@@ -222,7 +222,7 @@ def test_cached_kernels_follow_the_file_of_a_loss(own_file: Path) -> None:
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "losses.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "own-loss.md").read_text()
     (example,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "class Expectile" in block)
     (tmp_path / "mylosses.py").write_text(example)
     numbers = (0.7, -0.4, 1.3, 2.0, 1.5)

@@ -15,12 +15,12 @@ from saddlesvm.cli.options import IMPORT, data_argument, reading_options
 from saddlesvm.cli.values import DATA, LINES, MODEL
 from saddlesvm.data.errors import DataError, atomic_write
 from saddlesvm.data.reading import Reading
-from saddlesvm.runtime.data_types import RowsLike
 
 if TYPE_CHECKING:
     import numpy as np
 
     from saddlesvm.estimators.base import Estimator
+    from saddlesvm.runtime.data_types import RowsLike
 
 ROWS_AT_A_TIME = 100_000  # rows: their text takes many times the memory of their numbers (guessed)
 LABELS_SHOWN = 5  # labels in a message
