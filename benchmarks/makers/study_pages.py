@@ -23,6 +23,7 @@ from saddlesvm.data import atomic_write
 PAGES = Path(__file__).parents[2] / "docs" / "study"
 COLUMN = 88  # characters of a line of code on a page
 LINES = re.compile(r"<!-- lines of ([\w.]+) -->\n(.*?)<!-- end -->", re.DOTALL)
+COMMENT = re.compile(r"^([ ]*)#.*\n(?:\1#.*\n)*", re.MULTILINE)  # whole lines with the same indent
 
 
 def lines_of(name: str) -> str:
@@ -43,7 +44,17 @@ def lines_of(name: str) -> str:
 def fitted(code: str) -> str:
     """The code in lines that fit the column of a page, as `ruff format` breaks them."""
     run = ["ruff", "format", "--isolated", "--line-length", str(COLUMN), "--stdin-filename", "excerpt.py", "-"]
-    return subprocess.run(run, input=code, capture_output=True, text=True, check=True).stdout
+    made = subprocess.run(run, input=code, capture_output=True, text=True, check=True).stdout
+    return COMMENT.sub(with_short_lines, made)
+
+
+def with_short_lines(comment: re.Match[str]) -> str:
+    """A comment of whole lines, filled again if one of them is too wide for the column."""
+    if all(len(line) <= COLUMN for line in comment[0].splitlines()):
+        return comment[0]
+    begin = f"{comment[1]}# "
+    words = " ".join(line.strip().removeprefix("#").strip() for line in comment[0].splitlines())
+    return textwrap.fill(words, COLUMN, initial_indent=begin, subsequent_indent=begin) + "\n"
 
 
 def filled(text: str) -> str:

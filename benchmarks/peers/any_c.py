@@ -3,8 +3,8 @@
     python -m benchmarks.peers.any_c --data DIR [--solvers auto,dcd,newton] [--peers] [--only heart,a9a]
 
 To be run with OMP_NUM_THREADS=1.
-DIR holds the data files (fashion-mnist/, mnist/, blood-cells.npz, a9a.bz2, rcv1-binary.bz2). The share is that of the
-second-order finish in the seconds of solving. A peer's column is the relative suboptimality of what scikit-learn's
+DIR holds the data files (fashion-mnist/, mnist/, blood-cells.npz, a9a.bz2, rcv1-binary.bz2). The share is that of
+Newton's method in the seconds of solving. A peer's column is the relative suboptimality of what scikit-learn's
 LinearSVC(dual=True, max_iter=1000) returned, against our dual bound, and its seconds.
 """
 

@@ -194,7 +194,7 @@ def test_a_free_intercept(client: Any) -> None:
         LinearSVC(intercept="free", loss="hinge", solver="rounds").fit(A, y)
 
 
-def test_the_hinge_by_the_second_order(client: Any) -> None:
+def test_the_hinge_by_newtons_method(client: Any) -> None:
     X, _ = data()
     y = np.digitize(X @ np.ones(D), [0.0, 1.0])
     A = da.from_array(X, chunks=((100, 0, 300, 500), (D,)))

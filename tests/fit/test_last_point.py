@@ -89,7 +89,7 @@ def test_with_a_free_intercept_the_model_is_that_of_the_dual_variables(solver: A
 
 
 @pytest.mark.parametrize("solver", [Newton(warm_up=0), Columns()], ids=repr)
-def test_the_second_order_solvers_return_their_last_iterate(solver: Any) -> None:
+def test_the_solvers_with_newton_steps_return_their_last_iterate(solver: Any) -> None:
     problem = small_problem(Logistic(), C=5.0)
     result, state = fit(problem, solver, LAST), driven(problem, solver)
     assert np.array_equal(result.coef, solver.last_point(problem, state).w[:-1])
@@ -102,7 +102,7 @@ def test_the_solvers_of_small_problems_do_so_too(loss: Loss) -> None:
     limits = Limits(tol=0.0, max_epochs=2, certify_every=2, keep="last")
     result, state = fit(problem, Auto(), limits), driven(problem, Auto(), epochs=2)
     work = state.inner.work
-    assert np.array_equal(result.coef, work.small.original(work.found.u[None])[0, :-1])
+    assert np.array_equal(result.coef, work.small.feature_weights(work.found.u[None])[0, :-1])
     is_its_own(problem, result)
 
 

@@ -19,7 +19,7 @@ FUNCTIONS = {
     "kernel-pegasos": ["kernel_pegasos"],
     "sdca": ["sdca"],
     "dcd": ["dcd"],
-    "second-order": ["second_order"],
+    "newton": ["newton"],
     "crammer-singer": ["crammer_singer"],
 }
 

@@ -2,8 +2,8 @@
 Scale the features, or do not
 =============================
 
-Features of very different size are hard for coordinate methods. The default solver certifies such data, too, by a
-second-order finish. Scaling makes the data easy, and the penalty then treats all features alike.
+Features of very different size are hard for coordinate methods. The default solver certifies such data, too: it
+changes to Newton's method. Scaling makes the data easy, and the penalty then treats all features alike.
 """
 
 # %%

@@ -145,8 +145,8 @@ def explain_hard_fit(model: Estimator, table: Table, entry: Entry, standardized:
     """Return a hint about the scales of the features if a linear fit was hard."""
     if standardized or not entry.linear:
         return {}
-    needed_second_order = FINISH in getattr(model, "phases_", {})
-    if model.outcome_ is Outcome.CERTIFIED and not needed_second_order:
+    needed_newton = FINISH in getattr(model, "phases_", {})
+    if model.outcome_ is Outcome.CERTIFIED and not needed_newton:
         return {}
     hints = scale_hint(table.X)
     return {"what_made_it_hard": {"found": hints}} if hints else {}

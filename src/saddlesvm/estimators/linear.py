@@ -265,7 +265,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     round (see ``rounds_``), and there is no ``dual_coef_``. Predictions for such rows are Dask
     arrays. `solver` is one of
 
-    - "newton": the second-order method. It takes few rounds for any C and number of partitions.
+    - "newton": Newton's method. It takes few rounds for any C and number of partitions.
       For smooth losses, a partition sends a matrix of the size of the squared number of
       features for each class. If the matrices take more than 64 MB, it sends products of the matrix
       and a vector, which takes more rounds. For the hinge and its relatives, a worker collects the

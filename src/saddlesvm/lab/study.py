@@ -212,7 +212,7 @@ def dcd_cases() -> Iterator[Case]:
         yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), options)
 
 
-def second_order_cases() -> Iterator[Case]:
+def newton_cases() -> Iterator[Case]:
     """Yield the optimum of the squared hinge and of the hinge, which 20 steps reach."""
     X, y = two_classes()
     C = 1.0
@@ -285,7 +285,7 @@ CASES: dict[str, Callable[[], Iterator[Case]]] = {
     "kernel_pegasos": kernel_pegasos_cases,
     "sdca": sdca_cases,
     "dcd": dcd_cases,
-    "second_order": second_order_cases,
+    "newton": newton_cases,
     "crammer_singer": crammer_singer_cases,
 }
 ALGORITHMS = tuple(CASES)
@@ -348,7 +348,7 @@ def check(algorithm: str, function: Callable[..., object]) -> Agreement:
         kernel_pegasos      K, y, lam, T, draws                                        counts
         sdca                X, y, lam, epochs, draws, start="zero"                     alpha, w
         dcd                 X, y, C, eps, draws, shrink=True, loss="hinge"             alpha, w
-        second_order        X, y, C, steps, loss="hinge"                               w
+        newton              X, y, C, steps, loss="hinge"                               w
         crammer_singer      X, y, K, C, passes, draws                                  alpha, W
         ==================  =========================================================  =============
 

@@ -1,12 +1,12 @@
 """The active-set method: piecewise linear losses over rows elsewhere, by a problem over the free rows in memory.
 
-At weights w, the losses of decided rows are replaced by their linear pieces, ``-a_i z - phi_i*(-a_i)``; the free rows
+At weights w, the losses of decided rows are replaced by their linear pieces, ``-a_i z - phi_i*(-a_i)``; the free
 rows U (:mod:`saddlesvm.solvers.free_rows`) keep their losses. What comes of it is a problem of the same
 kind over few rows, with a pull f that stands still:
 
     min over w of  R(w) - f.w + C sum_{i in U} s_i phi_i(x_i.w),      f = C sum_{i not in U} a_i x_i,
 
-which the second-order method for rows in memory solves. Its multipliers, together with those of the decided rows, are a
+which Newton's method for rows in memory solves. Its multipliers, together with those of the decided rows, are a
 dual point, whose bound needs no further pass. The next pass judges the solution. Where no decided row has crossed over
 to another piece, it is the optimum of all rows; where some have, the pass finds other free rows, and a lower place
 on the line where the solution went too far.

@@ -16,7 +16,7 @@ EPOCHS = 100_000  # at most, since benchopt ends its ladder at tolerances that r
 
 
 class Solver(BaseSolver):
-    """Dual coordinate descent with a second-order finish; benchopt lowers the certified gap that it stops at."""
+    """Dual coordinate descent that Newton's method finishes; benchopt lowers the certified gap that it stops at."""
 
     name = "saddlesvm"
     install_cmd = "conda"

@@ -1,4 +1,4 @@
-"""The second-order finish of the joint machines: its laws, its optima, and when it takes over."""
+"""Newton's method for the joint machines: its laws, its optima, and when it takes over."""
 
 from __future__ import annotations
 
