@@ -80,6 +80,7 @@ def choose_by_folds(
     splits = make_splits(folds, shuffle=True, random_state=asked["seed"])
     encoder = rows.preparation.before if rows.has_words else None
     table = rows.train
+    # Folds of a LinearSVC can be certified, unless words must be encoded anew in each fold.
     if type(model) is LinearSVC and encoder is None:
         return choose_C(model, asked, splits, table, y)
     grid = values_to_try(model, asked)

@@ -115,6 +115,7 @@ def command(
     from saddlesvm.runtime.allowed import split_names
     from saddlesvm.runtime.safe_text import escape_hidden
 
+    # The first loss tells whether the labels are classes or targets.
     losses = split_names(loss) if loss else None
     task: Any = task_of_loss(losses[0]) if losses else "classification"
     how: dict[str, Any] = {"label": label, "scale": scale, "task": task}

@@ -46,6 +46,7 @@ def command(
 
     model, preparation = load_model(model_path)
     check_provable(model, preparation, model_path)
+    # LIBSVM text: indices count as in the file of the fit.
     if reading.index_base == "auto":
         reading = replace(reading, index_base=model.notes_.get("zero_based", "auto"))
     # The checker reads numbers as they are: missing values are an error here, too.
@@ -58,6 +59,7 @@ def command(
     text = json.dumps(proof, indent=1)
     with atomic_write(output) as file:
         file.write(text.encode())
+    # Hexadecimal text keeps every bit of a number.
     high, low, gap = (float.fromhex(number) for number in proof["claim"])
     facts: Facts = {
         "found": describe_finding(model, difference, Certificate(high, low)),

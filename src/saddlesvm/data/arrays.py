@@ -180,6 +180,7 @@ def _read_sparse(archive: Archive, path: Path) -> Any:
     """Read a saved CSR or CSC matrix."""
     layout = "csr"
     if "format" in archive:
+        # SciPy stores the name of the layout as an array of bytes.
         layout = "".join(archive.read("format").astype(str).ravel())
     kinds = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
     if layout not in kinds:
@@ -194,6 +195,7 @@ def _read_sparse(archive: Archive, path: Path) -> Any:
             f"its indices, indptr and shape are of the types {shorten(types)}; "
             "whole numbers are needed"
         )
+    # A damaged file may have indices of any size: SciPy's full check finds them.
     try:
         matrix = kinds[layout]((data, indices, indptr), shape=tuple(shape.tolist()))
         matrix.check_format(full_check=True)

@@ -37,12 +37,14 @@ def flat_column(column: Any, name: str, where: str) -> np.ndarray:
     # Combining many or no pieces may give a chunked array again.
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    # Extension types, such as tensors of a fixed shape, wrap lists.
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if not is_list(column.type):
         numbers: np.ndarray = column.to_numpy(zero_copy_only=False)
         return numbers
 
+    # A list for each row: the rows of a matrix if all have one length.
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(f"{where}: column {name!r}, row {row + 1}: the list is missing")

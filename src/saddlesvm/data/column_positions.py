@@ -116,6 +116,7 @@ def check_names(
             f"{source}: lacks features of {other}: {shorten(missing)}; "
             f"its columns are {shorten(names)}"
         )
+    # No name is missing: point at the first one that stands elsewhere.
     pairs = list(zip(names, expected, strict=False))
     has_same_names = {name for name, _ in pairs} == {wanted for _, wanted in pairs}
     order = " (the same names in another order)" if has_same_names else ""

@@ -151,6 +151,7 @@ def _append_all(
         n_before = writer.n_rows
         for block in source.blocks(n_bytes):
             writer.append(_scale_rows(block.X, scale, writer.dtype), block.y, block.weights)
+            # Progress counts bytes, because sources differ in size.
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
         writer.sources.append(

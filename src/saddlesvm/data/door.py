@@ -158,6 +158,7 @@ def check_design(
     """
     if isinstance(X, Design):
         return X
+    # Rows on an accelerator stay there.
     if not isinstance(X, np.ndarray) and is_on_device(X):
         X = Device.of(X)
     names = None
@@ -166,6 +167,7 @@ def check_design(
         given, names = as_matrix(X, getattr(estimator, "memory", None))
     if isinstance(given, Passes):
         return Design(check_place(estimator, given, reset=reset))
+    # An array that kernels can read is taken as it is; any other is converted.
     matrix = take_without_conversion(given, getattr(estimator, "memory", None))
     if matrix is None:
         matrix = _convert(given, estimator, repeats)
@@ -210,6 +212,7 @@ def _note_features(estimator: Any, X: Any, names: Any, width: int, reset: bool) 
         return
     if names is None and not (reset and is_array):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
+    # A fit notes the features; every later call compares with them.
     elif reset:
         estimator.n_features_in_ = width
         noted.pop("feature_names_in_", None)

@@ -401,6 +401,7 @@ def _read_csv(
         is_text = kind is not None and kind.name in ("text", "chars")
         missing[name] = [""] if is_text else _MISSING_SPELLINGS
     with reading(path), open_with_share(path) as (file, share), warnings.catch_warnings():
+        # pandas only warns of lines with too many cells; mixed types in a column are no fault.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)
         try:
@@ -443,6 +444,7 @@ def _open_jsonl(path: Path) -> OpenTable:
         first, _ = next(parts, ([], 0.0))
     if not first:
         raise DataError(f"{path}: is empty; at least one row is needed")
+    # The fields in the order in which the first rows name them.
     names = list(dict.fromkeys(str(name) for row in first for name in row))
     known = set(names)
 

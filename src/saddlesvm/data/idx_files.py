@@ -47,6 +47,8 @@ def idx_source(path: Path, how: ReadOptions) -> Source:
         raise DataError(
             f"{path}: has one dimension, so that it holds labels; give the file of images"
         )
+    # If the number of features is known, the rows may be there to be predicted: labels may be
+    # missing.
     label_file = None
     if how.label is not False:
         label_file = _find_label_file(path, required=how.n_features is None)
@@ -66,6 +68,8 @@ def idx_source(path: Path, how: ReadOptions) -> Source:
 def _read_idx(path: Path) -> np.ndarray[Any, Any]:
     """Return the array in an idx file."""
     with reading(path), open_bytes(path) as file:
+        # Two zero bytes, the code of the type, the number of dimensions; then four bytes for each
+        # size.
         head = file.read(4)
         if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
             raise DataError(

@@ -87,8 +87,10 @@ def parse_kind(text: str, column: str) -> Kind:
         It does not name a kind.
     """
     name, _, more = text.partition(":")
+    # Such as "date:dmy" or "number:comma".
     if name in WAYS and (not more or more in WAYS[name]):
         return Kind(name, way="" if more == "ymd" else more)
+    # Such as "text:2" or "text:1-2", the lengths of n-grams.
     lengths = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", more)
     if name in NGRAMS and (lengths or not more):
         low, high = NGRAMS[name]
@@ -308,6 +310,7 @@ def _kind_of_written_numbers(name: str, seen: DistinctTexts) -> ChosenKind | Non
     digits = parts["digits"][is_written]
     has_point = digits.str.fullmatch(WITH_POINT)
     has_comma = digits.str.fullmatch(WITH_COMMA)
+    # "1,234" may be read both ways: the user must say which.
     if has_point.all() and has_comma.all() and digits.str.contains(",").any():
         raise DataError(
             f"column {name!r} holds numbers such as {seen.texts.iloc[0]!r}, whose comma may be a "

@@ -209,6 +209,7 @@ def check_indicator(y: Any, n: int) -> sparse.csc_array:
             "classes are not supported"
         )
     indicator = sparse.csc_array(labels).astype(np.int8)
+    # A stored 0 is no label.
     indicator.eliminate_zeros()
     return indicator
 

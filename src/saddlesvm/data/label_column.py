@@ -55,8 +55,10 @@ class LabelColumn:
         if self.numbers:
             self._append_spelled_numbers(y)
             return
+        # Each new text gets the next code.
         known = [self.texts.setdefault(text, len(self.texts)) for text in y.texts]
         self.codes.append(np.array(known, dtype=np.int32)[y.codes])
+        # So many texts are no classes: they must be targets, spelled as text.
         if len(self.texts) > TEXTS_KEPT:
             self._turn_into_numbers()
 

@@ -125,6 +125,7 @@ def _read_whole(path: Path, how: ReadOptions, advance: Callable[[float], Any] | 
         raise DataError(
             f"{path}: has {y.size} rows but not one feature; at least one index:value is needed"
         )
+    # Name the first line whose index is too large.
     if how.n_features is not None and width > how.n_features:
         _find_fault(path, how)
     X = sp.csr_matrix((values, indices, indptr), shape=(y.size, how.n_features or width))
@@ -176,6 +177,7 @@ class _BlockParser:
         progress = np.zeros(1, PROGRESS)
         so_far: Any = progress[0]
         parsed = ParsedLines(y.view(np.uint64), ends, indices, values.view(np.uint64))
+        # Compiled code stops at a line that it cannot read: Python names its fault, or parses it.
         while not parse_lines(marks, progress, self.first, self.last, powers_of_five(), parsed):
             line = text[so_far["place"] : text.index(b"\n", so_far["place"])]
             fault = _fault_of(line, self.first, self.last, self.how.n_features, self.dtype)
@@ -186,6 +188,7 @@ class _BlockParser:
 
         n_rows = so_far["rows"]
         n_values = so_far["values"]
+        # A value of the text may be too large for float32.
         with np.errstate(over="ignore"):
             cast = values[:n_values].astype(self.dtype, copy=False)
         if self.dtype != np.float64 and not np.isfinite(cast).all():

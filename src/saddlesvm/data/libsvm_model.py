@@ -94,6 +94,7 @@ class LibsvmModel:
         K = self.labels.size
         order = np.argsort(self.labels)
         ends = np.concatenate([[0], np.cumsum(self.n_support)])
+        # The file lists the vectors class by class.
         positions = [np.arange(ends[c], ends[c + 1]) for c in range(K)]
         vector_order = np.concatenate([positions[c] for c in order])
         dual = np.empty_like(self.dual_coef)
@@ -166,6 +167,7 @@ def _check_header(lines: dict[str, str], where: str) -> tuple[dict[str, Any], in
             f"{where}: has svm_type {svm_type!r} and kernel_type {lines.get('kernel_type')!r}; "
             f"allowed are {', '.join(LIBSVM_TYPES)} and {', '.join(kernels)}"
         )
+    # The header has the parameters of this kernel only; the others keep their defaults.
     parameters = dict(_DEFAULTS)
     for name in LIBSVM_KERNELS[kernel][1]:
         (parameters[name],) = find_numbers(lines, name, 1, where)
@@ -177,6 +179,7 @@ def _check_header(lines: dict[str, str], where: str) -> tuple[dict[str, Any], in
     (K,) = find_whole_numbers(lines, "nr_class", 1, where)
     (total,) = find_whole_numbers(lines, "total_sv", 1, where)
     has_classes = svm_type in ("c_svc", "nu_svc")
+    # Models of regression and of one class say that they have two classes.
     if K < 2 or total < 0 or (K != 2 and not has_classes):
         raise DataError(f"{where}: has nr_class {K} and total_sv {total} for {svm_type}")
     n_pairs = K * (K - 1) // 2
@@ -202,6 +205,7 @@ def _check_header(lines: dict[str, str], where: str) -> tuple[dict[str, Any], in
             )
         facts["labels"] = labels
         facts["n_support"] = n_support.astype(np.int32)
+        # A model with probabilities has a sigmoid for each pair.
         if any(name in lines for name in _SIGMOIDS):
             facts["sigmoids"] = np.array(
                 [find_numbers(lines, name, n_pairs, where) for name in _SIGMOIDS]

@@ -495,6 +495,7 @@ def join_stores(
     is_sparse = parts[0].layout == "csr"
     dtype = common_type([part.dtype for part in parts])
     width = max(part.shape[1] for part in parts)
+    # Columns without a value cost a sparse matrix nothing.
     if is_sparse:
         width = max(width, n_features or 0)
     budget = available_memory() if memory is None else memory_bytes(memory)

@@ -212,6 +212,7 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     for name, pattern in FIELDS.items():
         if not fits(header.get(name), pattern):
             raise DataError(f"is damaged: its {name} is {shorten_text(header.get(name))}")
+    # The header may be anybody's: its numbers must agree before one of them is used.
     layout = header["layout"]
     n_values = header["n_values"]
     labels = header["labels"]
@@ -279,6 +280,7 @@ def check_alike(headers: Sequence[dict[str, Any]], names: Sequence[str]) -> None
                 f"{name}: holds {LAYOUT_WORDS[other['layout']]}; "
                 f"{names[0]} holds {LAYOUT_WORDS[first['layout']]}"
             )
+        # Sparse rows may differ in width: a column that is missing is 0.
         width = other["shape"][1]
         if other["layout"] == "dense" and width != first["shape"][1]:
             raise DataError(f"{name}: has {width} features; {names[0]} has {first['shape'][1]}")

@@ -350,6 +350,7 @@ class StoreWriter:
             "label_name": self.label_name,
             "sources": self.sources,
         }
+        # The header comes last, after all that it describes.
         with (self.folder / HEADER).open("xb") as file:
             file.write(json.dumps(header | self.further, indent=1).encode())
             flush(file)

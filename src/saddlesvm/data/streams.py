@@ -292,11 +292,13 @@ def format_of(path: Path) -> str:
         sample = file.read(_SAMPLE_BYTES)
     if not sample.strip():
         raise DataError(f"{path}: is empty; at least one row is needed")
+    # "rows.csv.gz" is a CSV file.
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in _COMPRESSED_ENDINGS:
         endings.pop()
     if endings and endings[-1] in _BY_ENDING:
         return _BY_ENDING[endings[-1]]
+    # The ending says nothing: look at the first bytes.
     format = _format_of_binary(sample) or _format_of_text(sample)
     if format is None:
         raise DataError(f"{path}: is in no format known here; allowed are {FORMATS}")

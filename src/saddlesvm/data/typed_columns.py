@@ -254,6 +254,7 @@ def _parse_moments(texts: pd.Series) -> np.ndarray:
 def _as_lists(values: pd.Series, name: str) -> Any:
     """Return lists of numbers as arrays, all of the same length."""
     lengths = values.map(_list_length).to_numpy()
+    # A cell that holds no list has a negative length.
     if lengths.size and (lengths != lengths[0]).any():
         row = int(np.argmax(lengths != lengths[0]))
         fault = "the list is missing" if lengths[row] < 0 else f"a list of {lengths[row]} numbers"

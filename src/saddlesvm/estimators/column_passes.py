@@ -70,6 +70,8 @@ class ColumnLearner:
         self.words: dict[str, Counter[str]] = {}
         self.analyzers: dict[str, Callable[[str], list[str]]] = {}
         self.scalers: dict[str, StandardScaler] = {}
+        # What must be learnt part by part: the categories of a column, counts of words, means and
+        # scales.
         for group, transformer, names in self.columns.transformers:
             if isinstance(transformer, OneHotEncoder):
                 self.categories.update((name, set()) for name in names)
@@ -78,6 +80,7 @@ class ColumnLearner:
                 self.analyzers[group] = transformer.build_analyzer()
             elif isinstance(transformer, Pipeline):
                 self.scalers[group] = StandardScaler()
+        # All text columns share the memory for counted words.
         n_words = memory // COUNTS_SHARE // WORD_BYTES // max(1, len(self.words))
         self.most_words = max(FEWEST_WORDS, n_words)
 
@@ -85,6 +88,7 @@ class ColumnLearner:
         """Learn from some rows."""
         if not len(frame):
             return
+        # Two rows are enough to give the whole its attributes, see `_assemble`.
         if self.first is None:
             self.first = frame.iloc[:2]
         for group, transformer, names in self.columns.transformers:
@@ -183,6 +187,8 @@ class ColumnLearner:
 
         rows = self.first
         given = self.columns.transformers
+        # A ColumnTransformer fitted with stand-ins has all attributes; then the fitted parts
+        # replace these.
         stand_ins = [
             (group, "passthrough", [names] if isinstance(names, str) else names)
             for group, _, names in given

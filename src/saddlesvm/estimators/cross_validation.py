@@ -195,6 +195,7 @@ class FoldSearch:
 
     def _judge(self, k: int, number: int, before: Future[None] | None = None) -> None:
         """Fit a fold at the k-th C, from its point at the C before, and score it."""
+        # A fold goes from C to C in order: each fit starts at the last one's point.
         if before is not None:
             wait([before])
         if self.stop.is_set():
@@ -205,12 +206,14 @@ class FoldSearch:
             self.stop.set()
             return
         fold.fitted = fitted
+        # The final fit to all rows starts at the first fold's point.
         if number == 0:
             self.fits[k] = fitted
         if self.scorer is None:
             self.right[k][number] = right = fold.right(fitted)
             score = float(right.mean())
         else:
+            # A scorer wants a model; accuracy needs the scores alone.
             model = make_model(fold.fits.calibrate(fitted))
             score = float(self.scorer(model, fold.X, fold.y))
         self.table.scores[k, number] = score
@@ -258,6 +261,7 @@ class FoldSearchOnFiles:
 
     def run(self) -> FoldTable:
         """Do all the work."""
+        # The fit to all rows goes along with the folds, so that all read the same blocks.
         parts = [self.whole, *self.folds]
         running: list[Fitted] = []
         for k, C in enumerate(self.Cs):
@@ -471,6 +475,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "makes one"
             )
         whole = PartFits(template, design, y, weights)
+        # Rows that are read block by block take fewer options; others are checked before any fit.
         if whole.ready is None:
             self._refuse_for_files()
         else:
@@ -483,6 +488,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
             bar = None
             if self.verbose:
+                # On files, the fit to all rows is a further part.
                 parts = len(splits) + (whole.ready is None)
                 bar = Bar("spinner count bar words elapsed", "", Cs.size * parts)
                 ending.callback(bar.stop)
@@ -500,6 +506,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 search = FoldSearch(folds, Cs, scorer, self.drop, stop, bar)
                 table = search.run(max(1, effective_n_jobs(self.n_jobs)))
         self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
+        # Fit all rows at the chosen C, from a point that the search found there.
         place = self._choose_by_scores()
         options = clone(template).set_params(C=self.C_, warm_start=True)
         fitted = fit_copy(options, X, y, weights, start=former_fit(search.fits[place]))

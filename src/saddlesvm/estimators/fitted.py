@@ -124,6 +124,7 @@ class FitFacts:
             found["seconds_solving_"] = self.seconds_solving
             found["seconds_certifying_"] = self.seconds_certifying
         if self.epochs is not None:
+            # A begun epoch counts as one.
             epochs = np.maximum(1, np.ceil(self.epochs))
             found["n_iter_"] = epochs.astype(np.int32) if np.ndim(epochs) else int(epochs)
         optional = {

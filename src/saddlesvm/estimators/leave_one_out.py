@@ -89,6 +89,7 @@ class OwnRows:
                 "give the rows that it was"
                 " fitted to"
             )
+        # The sub-problems of the fit, posed again on the given rows.
         self.posed = fitted.pose(y, sample_weight, n)
         self.kind = template._intercept_kind()
         self.rows = rows_of(design, self.kind, float(template.intercept_scaling), 1, None)
@@ -279,6 +280,7 @@ class Estimation:
         error, standard_error, log_loss = self._errors(margins)
         reasons = self._reasons(taken, spread)
         verdicts = self._verdicts(low, high)
+        # A single problem has arrays of shape (n,).
         if margins.shape[1] == 1:
             margins = margins[:, 0]
             low = low[:, 0]

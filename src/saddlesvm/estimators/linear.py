@@ -452,6 +452,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self._scores(X).astype(np.float64)
         options = self._at_fit()
         several_labels = self._labels().indicator != ""
+        # probability=True: sigmoids, fitted to scores of rows that were held out.
         if hasattr(self, "calibration_"):
             if several_labels:
                 return probabilities(self.calibration_, scores)
@@ -462,6 +463,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             )
         if options.multi_class == "multinomial":
             return softmax(splits.each_class(scores.T).T)
+        # One-vs-rest with the logistic loss: each class by itself, then scaled to sum to 1.
         positive = options._made_loss().probability(scores)
         return positive if several_labels else scale_to_one(positive)
 
@@ -510,13 +512,16 @@ class LinearSVC(ClassifierMixin, LinearModel):
         ValueError
             The labels are not the model's.
         """
+        # A fit to an indicator matrix: a problem for each column.
         if labels is None and has_columns(y):
             count = y.shape[1] if hasattr(y, "shape") else len(y[0])
             kind = "sparse" if sparse.issparse(y) else "dense"
             return self._pose_labels(y, sample_weight, n, Labels(np.arange(count), kind))
+        # A fit to labels of classes.
         if labels is None:
             classes, codes = encode_labels(y, n)
             return self._pose_classes(codes, sample_weight, Labels(classes))
+        # Labels for a fitted model: y needs the columns of the fit.
         if labels.indicator:
             posed = self._pose_labels(y, sample_weight, n, labels)
             count = len(posed.problems)

@@ -427,6 +427,7 @@ def apply_to_any_rows(method: Method) -> Method:
 
     @functools.wraps(method)
     def apply_anywhere(model: Estimator, X: Matrix) -> Any:
+        # Numbers go back to the device of the rows; labels may be text, which stays here.
         if is_on_device(X):
             found = method(model, X)
             return sent(found, X) if found.dtype.kind in "iuf" else found
@@ -450,6 +451,7 @@ def apply_to_any_rows(method: Method) -> Method:
         give_features(bare, {"n_features_in_": model.n_features_in_})
         small = replace(fitted, template=bare, trace=None, duals=None)
         light = make_model(replace(small, rounds=None, choice=None, data=None))
+        # A prediction of no rows shows Dask the type and the shape of the others.
         like = method(light, np.zeros((1, model.n_features_in_)))[:0]
         return apply_lazily(X, functools.partial(method, light), like, fitted.columns)
 

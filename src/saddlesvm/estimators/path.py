@@ -284,6 +284,7 @@ class GridInThreads:
         """Fit at the C of this place once the fit before has handed its point over."""
         fitted: Fitted | None = None
         try:
+            # The fit before hands over its latest point, perhaps before it ends.
             before = self.points[place - 1] if place else None
             if before is not None:
                 before.ready.wait()
@@ -297,6 +298,7 @@ class GridInThreads:
             shown = {name: given[name] for name in ("random_state", "n_jobs")}
             return make_model(fitted, warm_start=False, **shown), clock() - began
         finally:
+            # The next fit must not wait for ever, whatever happened here.
             self.points[place].end(fitted)
 
     def _fit_from(self, place: int, start: FormerFit | None) -> Fitted:
@@ -329,6 +331,7 @@ def threads_over(model: Estimator, X: RowsLike, y: Any, Cs: np.ndarray) -> int:
     if goes_by_blocks(model, design):
         return 1
     rows = design.rows
+    # About as many passes for each digit of tol.
     passes = -PASSES * math.log10(model.tol)
     return int(jobs) if worth_threads(passes * rows.reading_time(rows.n_values)) else 1
 
@@ -546,6 +549,7 @@ def fit_in_turn(
     made: list[Timed] = []
     for C in Cs.tolist():
         began = clock()
+        # The first fit is made however short the time is.
         if made and began >= end:
             break
         template = clone(model).set_params(C=C, warm_start=True, random_state=random)

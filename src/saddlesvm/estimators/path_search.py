@@ -130,6 +130,7 @@ class PathSearch:
         self.outcome = Outcome.CERTIFIED
         self.file: PathCheckpoint | None = None
         if template.checkpoint is not None:
+            # A stored path is continued only for the same data and options.
             self.file = PathCheckpoint(template.checkpoint, marks(template, self.design, *data[1:]))
 
     def run(self, ends: tuple[float, float], uses_lambda: bool) -> CertifiedPath:
@@ -163,6 +164,7 @@ class PathSearch:
                 C = next_C({knot.C: found for knot, found in fitted})
                 if C is None:
                     break
+                # Begin between the fits with the next smaller and the next larger C.
                 low = [one for one in fitted if one[0].C < C]
                 high = [one for one in fitted if one[0].C > C]
                 beside = low[-1] if low else None, high[0] if high else None
@@ -208,6 +210,7 @@ class PathSearch:
         with Schedule(self.jobs, stop) as schedule:
             while not self._is_over(fitted, stop):
                 self._report(_sort_by_C(fitted), uses_lambda)
+                # A fit in the middle of each unproven stretch; both halves then share its threads.
                 for low, high, threads in stretches:
                     if self._needs_fit(low, high):
                         wanted = Wanted(low[0].until(high[0]).middle(), low, high, threads)
@@ -222,6 +225,7 @@ class PathSearch:
                     if made is not None:
                         fitted.append(made)
                         stretches += [(low, made, threads), (made, high, threads)]
+        # Fits that ended during the last round count, too.
         late = [task.result() for task in under_way]
         return _sort_by_C([*fitted, *(one for one in late if one is not None)])
 
@@ -385,6 +389,7 @@ def certified_path(
         )
     X, y, sample_weight = split_store(X, y, sample_weight)
     search = PathSearch(template, (X, y, sample_weight), gap, watch)
+    # The largest lambda is the smallest C.
     if in_lambda:
         ends = (resolve_C(None, ends[1], search.n)[0], resolve_C(None, ends[0], search.n)[0])
     return search.run((float(ends[0]), float(ends[1])), in_lambda)
@@ -407,6 +412,7 @@ def choose_path(
             "machine; on a cluster "
             "give values of C, Cs="
         )
+    # Neither ends nor a gap: a fit for each C of a grid.
     if C is None and lam is None and gap is None:
         check_model(template)
         return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)

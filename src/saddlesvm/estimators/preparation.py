@@ -176,6 +176,7 @@ class Preparation:
             pairwise=getattr(estimator, "kernel", None) == "precomputed",
             n_features=estimator.n_features_in_,
         )
+        # Tables with words: only an encoder made here tells the kinds of its columns.
         if isinstance(before, ColumnTransformer):
             kinds = kinds_in(before)
             if kinds is None:
@@ -297,6 +298,7 @@ class Preparation:
         DataError
             The data cannot be read, or have other features than the model.
         """
+        # Numbers: a matrix, of the width that the model knows.
         if not self.kinds:
             width = self.n_features
             # The first column of kernel values has the numbers of the rows.
@@ -311,6 +313,7 @@ class Preparation:
                 advance=advance,
             )
             return self.apply(self.check_features(table), every_row=every_row)
+        # Stores: their rows were encoded when they were written.
         if not isinstance(source, str):
             return self._check_encoding(add_columns(read_stores(list(source), task)))
         if source == STANDARD_INPUT:

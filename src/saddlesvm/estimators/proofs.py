@@ -81,6 +81,7 @@ def write_proof(
         parts = [
             _part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed
         ]
+        # The claim is what the checker itself will compute from these parts.
         try:
             claim = _claim(*checker.bound(stated, parts, table, labels))
             break
@@ -93,6 +94,7 @@ def write_proof(
         "parts": parts,
         "claim": claim,
     }
+    # The seal covers all that the claim rests on.
     seal = json.dumps(
         [proof[name] for name in ("data", "problem", "parts", "claim")], sort_keys=True
     )
@@ -170,6 +172,7 @@ def _stated_problem(fitted: Fitted, loss: Loss, width: int) -> dict[str, Any]:
     if name not in ("multinomial", *checker.LABELS, *checker.TARGETS):
         raise ValueError(f"there are no proofs for the loss {name!r}: the checker does not know it")
     option = next((getattr(loss, one) for one in OPTIONS if hasattr(loss, one)), 0.0)
+    # The penalty is ratio |w|_1 + (1 - ratio) |w|^2 / 2.
     ratio = {"l2": 0.0, "l1": 1.0}.get(model.penalty, model.l1_ratio)
     strength = model._strength()
     kind = model._intercept_kind()
@@ -222,6 +225,7 @@ def _part(
         at, multipliers = _centred(problem, W)
         scale = 1.0
     else:
+        # `dual_coef_` holds C times the multipliers.
         given = None if duals is None else dense_weights(duals[[sub.index]])[0] / problem.C
         multipliers, scale = _multipliers(problem, w, given, slack)
     b = W[:, -1] * (problem.scale or 1.0)

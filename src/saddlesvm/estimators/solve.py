@@ -159,10 +159,12 @@ def gather(
     intercept = np.hstack([result.intercept for result in results])
     all_duals = [result.alpha for result in results]
     duals: Any = None
+    # A solver without dual variables leaves empty arrays.
     if all_duals[0].size:
         alone = len(all_duals) == 1 and not sparse.issparse(all_duals[0])
         duals = all_duals[0] if alone else sub_problems.stacked_duals(all_duals)
     is_joint = posed.labels is not None and option_of(template, "multi_class") in splits.JOINT
+    # A joint machine has two vectors for two classes, and scikit-learn's models have one.
     if is_joint and len(coef) == 2:
         coef, intercept, duals = splits.write_as_two_classes(coef, intercept, duals)
     return Fitted(
@@ -211,6 +213,8 @@ def make_fits(
 
     rows: FitRows
     if goes_by_blocks(template, design, solver):
+        # The solver over files decides how much memory a row needs, and this how many rows are
+        # held.
         memory = None if template.memory is None else memory_bytes(template.memory)
         n_jobs = None
         way = option_of(template, "multi_class")

@@ -127,6 +127,7 @@ class PegasosStream:
                 lam=self.lam, weights=weights, intercept=self.intercept, penalty=self.penalty,
             )  # fmt: skip
             check_penalty(problem, self.solver)
+            # The rows of a call may be fewer than the solver's batch.
             solver = dataclasses.replace(
                 self.solver, batch_size=min(self.solver.batch_size, problem.members.size)
             )

@@ -88,6 +88,7 @@ def read_training(
     DataError
         The data cannot be read so.
     """
+    # A list names stores, whose rows are stacked.
     if not isinstance(source, str):
         return add_columns(read_stores(list(source), task, reading.memory, n_features))
     if source == STANDARD_INPUT:

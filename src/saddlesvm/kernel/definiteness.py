@@ -89,6 +89,8 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
         values = gram(kernel, X if chosen.size == n else X[chosen])
         unit = float(np.finfo(np.float64).eps) * max(X.shape[1], 1)
     found = _of_diagonal(values, chosen) or _of_spectrum(np.asarray(values, dtype=np.float64), unit)
+    # A given matrix is at hand as a whole: its diagonal, its pairs and a few Lanczos steps are
+    # cheap.
     if not found and kernel.precomputed and chosen.size < n:
         found = _of_diagonal(X, np.arange(n)) or _of_pairs(X) or _of_lanczos(X, unit)
     return found

@@ -236,6 +236,7 @@ def make_fits(
         raise ValueError(
             "kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out"
         )
+    # Fits that run at the same time share the cache.
     cache_size = template.cache_size / workers(len(problems), template.n_jobs)
     rows = KernelRows(
         X=X,
@@ -289,6 +290,8 @@ def solve_weights(
     """Solve the one-class problem of the linear kernel by Newton's method on the features."""
     demand_room_for_weights(X.shape[1] + 1)
     rows: FitRows = rows_of(Design(X), "free", 1.0, 1, template.n_jobs)
+    # The multipliers of all rows sum to nu n (as LIBSVM scales them); n counts rows by their
+    # weights.
     heavy = float(rows.norms.size) if posed.weights is None else float(posed.weights.sum())
     solver = Newton()
     linear = LinearRows(
@@ -310,6 +313,7 @@ def solve_weights(
         callbacks_of=lambda sub: list(template.callbacks or ()),
     )
     [result] = template._solve_shown(fits)
+    # w = 0 has no support vectors.
     [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
     support = np.flatnonzero(multipliers)
     return [replace(result, coef=Coefficients(support, multipliers[support]))]
@@ -368,6 +372,8 @@ def calibrate_pairs(
     codes = pairs.codes
     weights = posed.weights
     precomputed = fitted.kernel.precomputed
+    # The models of the folds need no sigmoids; their gamma is that of all rows, also if it is
+    # "scale".
     own = fitted.template._options()
     own.set_params(probability=False, gamma=fitted.kernel.gamma, verbose=0, checkpoint=None)
 

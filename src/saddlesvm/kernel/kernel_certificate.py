@@ -375,6 +375,7 @@ def certificate_of_expansion(
     n = problem.n
     m = points.shape[0]
     stack = sparse.vstack if sparse.issparse(problem.X) else np.vstack
+    # Kernel values are rounded: bound the errors of f at the rows and at the points.
     errors = kernel_errors(kernel, stack([problem.X, points]))
     slips = errors.of_expansion(coefficients, UNIT, np.arange(n, n + m))
     values = expand(kernel, problem.X, points, coefficients)
@@ -382,11 +383,13 @@ def certificate_of_expansion(
     size = np.abs(coefficients)
     # Half the squared norm: that of the expansion, and that of a regularised intercept.
     half = half_norm(coefficients, own)
+    # The rounding of half the norm: errors of kernel values, and of a sum of m products.
     off = 0.5 * float(size @ slips[n:]) + 0.5 * gamma(m + 4.0) * float(size @ np.abs(own))
     if problem.offset:
         square = 0.5 * offset * offset / problem.offset
         half = half + square
         off = off + gamma(8.0) * (square + abs(half))
+    # Without dual variables, take those that the slopes of the loss at the margins suggest.
     if dual is None:
         alpha = np.zeros(n)
         dual_of_margins(problem.terms, problem.members, values, offset, alpha)

@@ -218,6 +218,7 @@ class KernelRows:
             most=STEPS_ALONE if shrinks else MOST_STEPS,
         )
         bundles = bundles_of(range(count), TOGETHER, fits.jobs)
+        # Without a shared matrix, each problem computes its own.
         if alone:
             bundles = [range(k, k + 1) for k in range(count)]
 
@@ -249,6 +250,7 @@ class KernelRows:
             return None
         pairs = fits.problems
         if isinstance(pairs, Pairs):
+            # The largest pair has the two largest classes.
             small = int(np.sort(np.diff(pairs.starts))[-2:].sum()) <= max(FEW, solver.working_set)
             return SmallProblems.of_pairs(pairs, self.machine, self.loss) if small else None
         single = len(pairs) == 1 and self.X.shape[0] <= FEW and not self.has_short_rows()

@@ -249,6 +249,7 @@ class KernelPegasos(SolverBase):
                 f"batch_size = {self.batch_size} is larger than the number of rows, {problem.n}"
             )
         cache = RowCache(row_source(problem.kernel, problem.X), problem.cache_size, problem.offset)
+        # A batch needs the kernel rows of all its violations at once.
         if cache.capacity < min(self.batch_size, problem.n):
             raise ValueError(
                 f"cache_size={problem.cache_size:g} MB holds {cache.capacity} kernel rows; a batch "

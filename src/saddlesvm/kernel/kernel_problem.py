@@ -383,6 +383,7 @@ def make_kernel_problem(
     check_kernel_loss(loss)
     kind = make_intercept(intercept, scale)
     chosen = np.arange(y.size) if members is None else members
+    # lambda = 1 / (C n) counts rows of weight zero; all else leaves them out.
     n_lambda = chosen.size
     uses_lambda = lam is not None
     C, _ = resolve_C(C, lam, n_lambda)
@@ -391,6 +392,7 @@ def make_kernel_problem(
         chosen = chosen[weights[chosen] > 0.0]
         s = np.asarray(weights, dtype=np.float64)[chosen]
     if chosen.size < y.size:
+        # A given kernel matrix loses the columns of these rows, too.
         X = X[np.ix_(chosen, chosen)] if kernel.precomputed else X[chosen]
         facts = None if facts is None else facts.among(chosen)
     problem = KernelProblem(

@@ -447,6 +447,7 @@ def add_leaf(
         sums[LENGTH] += size * length
         positive += max(a, 0.0)
         negative += max(-a, 0.0)
+        # Short sums add up to the long one, so that rounding errors stay small.
         if (i - rows[0]) % SHORT == SHORT - 1:
             own[POSITIVE] += positive
             own[NEGATIVE] += negative

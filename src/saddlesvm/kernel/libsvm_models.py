@@ -45,6 +45,8 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     """
     stored = read_libsvm_model(path).with_ascending_labels()
     given = stored.kernel == "precomputed"
+    # With a precomputed kernel a support vector is the number of a training row: X has a column for
+    # each.
     least = int(stored.rows.max(initial=-1)) + 1 if given else stored.vectors.shape[1]
     width = least if n_features is None else n_features
     if width < least:
@@ -78,6 +80,7 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
         vectors=vectors,
         n_support=total if stored.n_support is None else stored.n_support,
         duals=sign * stored.dual_coef,
+        # LIBSVM's score is a sum less rho.
         intercept=-sign * stored.rho,
         labels=None if labels is None else Labels(labels),
         calibration=calibration,

@@ -116,14 +116,17 @@ class Kernel:
         if self.metric == "cosine":
             A = moderate_rows(A)
             centres = moderate_rows(centres)
+        # A function of products x'z: a matrix product, then the function of it.
         if self.metric in OF_PRODUCTS and (self.metric not in POWERS or _is_whole(self.degree)):
             return self._of_products(A, centres)
+        # Any other kernel with a name: scikit-learn computes it.
         if not callable(self.metric):
             parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
             with config_context(assume_finite=True):
                 return pairwise_kernels(
                     A, centres, metric=self.metric, filter_params=True, **parameters
                 )
+        # A function of the user.
         given = self.metric(A, centres)
         values = np.asarray(given.toarray() if sparse.issparse(given) else given, dtype=np.float64)
         shape = (A.shape[0], centres.shape[0])
@@ -327,6 +330,8 @@ def resolve_gamma(gamma: str | float, X: Matrix, sample_weight: np.ndarray | Non
     s = np.ones(X.shape[0]) if sample_weight is None else sample_weight
     size = s.sum() * X.shape[1]
     mean = float(s @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()) / size
+    # Centring would fill sparse rows: use E[x^2] - E[x]^2. Dense rows are centred, which cancels
+    # less.
     if sparse.issparse(X):
         squares = np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
         variance = float(s @ squares) / size - mean**2

@@ -223,10 +223,12 @@ class NuClassification:
         """
         s = problem.row_weights
         sides = [np.flatnonzero(problem.y == sign).astype(np.int32) for sign in (1.0, -1.0)]
+        # nu fixes the sum of the multipliers of each class.
         [totals] = self.totals(np.array([[s[side].sum() for side in sides]])).tolist()
         groups = tuple(
             Group(side, Free(1.0, total)) for side, total in zip(sides, totals, strict=True)
         )
+        # The sign of a row is its label, so that the loss is the same for both classes.
         views = Views(np.arange(problem.n), problem.y, problem.n)
         return dataclasses.replace(
             problem,

@@ -216,6 +216,7 @@ class RowTable:
         last = int(marks[HELD]) + missing.size
         block = values[first:last]
         if self.half.size and not sparse.issparse(self.X):
+            # -gamma |x - z|^2 = 2 gamma x'z - gamma |x|^2 - gamma |z|^2: a single matrix product.
             np.matmul(self.X[missing] * (2.0 * self.kernel.gamma), self.X.T, out=block)
             radial(block, self.half[missing], self.half)
         else:

@@ -196,6 +196,8 @@ class PairsTask:
         own = slice(int(programs.begins[k]), int(programs.begins[k + 1]))
 
         def of_points(beta: np.ndarray) -> np.ndarray:
+            # Each group of rows has a sign; a regression has each point twice, once for either side
+            # of the tube.
             parts = np.split(beta, programs.starts[k, 1:-1])
             signed = [sign * part for sign, part in zip(self.layout.signs, parts, strict=True)]
             has_points_twice = len(signed) == 2 and programs.columns[k, 0] == programs.columns[k, 1]

@@ -154,6 +154,7 @@ def reach_table(trace: pd.DataFrame) -> Table:
 def endings_table(trace: pd.DataFrame) -> Table:
     """Return a table of the last objective, gap and errors of each solver."""
     keys = [*PROBLEM, "label"]
+    # The last line of each run, then the medians over the repeats of a solver.
     ends = add_labels(trace).groupby([*keys, "repeat"], sort=False).last().reset_index()
     name, written = strength_texts(trace)
     measures = ["primal", "relative_gap", "epoch", "seconds_solving", "seconds_certifying"]

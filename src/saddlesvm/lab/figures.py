@@ -264,6 +264,7 @@ def shrinking_charts(
     charts = []
     points = iterates(problem, DCD(), list(epochs), 0)
     for epoch, (state, point) in zip(epochs, points, strict=True):
+        # The order begins with the rows that are active.
         is_active = np.zeros(y.size, dtype=bool)
         is_active[state.order[: state.active]] = True
         size = np.where(is_active, BIG, SMALL)

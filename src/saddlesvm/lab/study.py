@@ -124,6 +124,7 @@ def pegasos_cases() -> Iterator[Case]:
             sampling="replacement",
             output="last",
         )
+        # T iterations over k rows each are T k / ROWS epochs.
         _, point = run_certified(problem, solver, T * k / ROWS)
         assert point.w is not None
         expected = (point.w[:-1], point.w[-1] * problem.scale)

@@ -296,6 +296,7 @@ def _kernel_machine(model: Estimator, kind: Any) -> Any:
     if name == "poly" and not float(kernel.degree).is_integer():
         raise ValueError(f"the degree of the kernel is {kernel.degree:g}; ONNX has whole ones only")
     made = kind(kernel=name, degree=int(kernel.degree), gamma=kernel.gamma, coef0=kernel.coef0)
+    # Set what a fit of scikit-learn sets, because converters to ONNX read it.
     dual = dense_weights(model.dual_coef_)
     made.support_ = np.asarray(model.support_, dtype=np.int32)
     made.support_vectors_ = np.ascontiguousarray(dense_weights(model.support_vectors_), np.float64)

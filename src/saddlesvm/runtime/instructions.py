@@ -45,6 +45,7 @@ def _prefetch_into(cache: int) -> Callable[..., Any]:
             signature: Signature,
             arguments: Sequence[ir.Value],
         ) -> ir.Value:
+            # The address: the first byte of the array, plus the offset.
             view = context.make_array(signature.args[0])(context, builder, arguments[0])
             byte = ir.IntType(8).as_pointer()
             start = builder.bitcast(view.data, byte)
@@ -55,6 +56,7 @@ def _prefetch_into(cache: int) -> Callable[..., Any]:
             is_opaque = getattr(byte, "is_opaque", False)
             name = "llvm.prefetch.p0" if is_opaque else "llvm.prefetch.p0i8"
             function = cgutils.get_or_insert_function(builder.module, kind, name)
+            # The arguments of llvm.prefetch: address, read (0), how long to keep it, data (1).
             builder.call(function, [place, i32(0), i32(cache), i32(1)])
             return context.get_dummy_value()
 

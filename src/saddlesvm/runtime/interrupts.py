@@ -97,6 +97,7 @@ def catch_interrupts(stop: threading.Event | None = None) -> Iterator[threading.
     try:
         yield event
     except BaseException:
+        # Other threads that share the event have to stop, too.
         event.set()
         raise
     finally:

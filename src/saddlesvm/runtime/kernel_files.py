@@ -194,7 +194,10 @@ class KernelCache(FunctionCache):
     def _choose_index(self, signature: Any) -> bool:
         """Use the index for the classes of a signature; return False if there can be none."""
         classes = classes_in(getattr(signature, "args", signature))
+        # A class from outside the package may change: kernels for it have an index named after its
+        # source.
         marks = {source_of(kind) for kind in classes if is_outside(kind)}
+        # Without a source, a class cannot be told from its next version.
         if None in marks:
             return False
         name = ""
