@@ -488,7 +488,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
             bar = None
             if self.verbose:
-                # On files, the fit to all rows is a further part.
                 parts = len(splits) + (whole.ready is None)
                 bar = Bar("spinner count bar words elapsed", "", Cs.size * parts)
                 ending.callback(bar.stop)

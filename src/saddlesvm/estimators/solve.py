@@ -213,8 +213,7 @@ def make_fits(
 
     rows: FitRows
     if goes_by_blocks(template, design, solver):
-        # The solver over files decides how much memory a row needs, and this how many rows are
-        # held.
+        # The solver over files decides how much memory a row needs, and so the size of a block.
         memory = None if template.memory is None else memory_bytes(template.memory)
         n_jobs = None
         way = option_of(template, "multi_class")
