@@ -249,6 +249,7 @@ class Changed(ABC):
         problem = self.near.problem
         Z = scores_of_rows(problem.X, V.T)
         A = loss_arrays(problem.loss).slope(Z, problem.y[:, None])
+        # C s_i phi_i' of all changed problems side by side, zero for the rows that each leaves out.
         A *= (problem.C * problem.row_weights)[:, None]
         self.drop(A)
         G = problem.regularizer.curvature(self.near.w)[:, None] * V + pulls_of_rows(problem.X, A)
@@ -270,6 +271,8 @@ class Changed(ABC):
             step = self.step(best) if (going & ~own).any() else np.zeros(best.V.shape)
             self._own_steps(best, np.flatnonzero(going & own), step)
             seen = self.gradients(best.V - step * going)
+            # A step counts if it shortens the gradient. If the common matrix fails, steps with an own
+            # matrix follow; if these fail too, the problem has ended.
             better = going & (seen.length < FALL * best.length)
             best = Gradients(
                 *(np.where(better, new, old) for new, old in zip(seen, best, strict=True))
@@ -287,6 +290,7 @@ class Changed(ABC):
         bends *= (problem.C * problem.row_weights)[:, None]
         self.drop(bends)
         ridge = problem.regularizer.curvature(self.near.w)
+        # Problems beyond the cost that is allowed wait for a later turn.
         most = max(1, int(OWN_WORK / (problem.n_values * ridge.size)))
         step[:, wanted[most:]] = 0.0
         for k in wanted[:most]:
@@ -312,6 +316,7 @@ class Changed(ABC):
         radius = np.where(
             self.share > self.least, near.distance(missed, self.share, SLACK * moved), np.inf
         )
+        # ||v - optimum|| <= ||gradient||, for R is 1-strongly convex unless an intercept is free.
         plain = np.linalg.norm(at.G, axis=0) * SLACK + at.noise
         apart = np.full(plain.size, np.inf) if problem.intercept.constrained else plain
         return Solved(near, at.V, at.Z, radius, apart, self.share)
@@ -514,6 +519,7 @@ class LeftOut:
             some = chosen[:most][start : start + size]
             changed = ChangedRows(self.near, some)
             computed, error = changed.margins(changed.solve())
+            # The earlier bounds hold as well.
             low[some] = np.maximum(low[some], computed - error)
             high[some] = np.minimum(high[some], computed + error)
             margins[some] = np.clip(computed, low[some], high[some])
@@ -536,6 +542,7 @@ def leave_out_rows(
     bounds = bound_margins_left_out(near)
     if is_cornerless(problem.loss):
         bent = near.bend * near.leverages
+        # One Newton step without row i: z_i - beta_i t_i / (1 - h_i t_i), by Sherman and Morrison.
         margins = near.z - near.pulls * near.leverages / np.maximum(1.0 - bent, 1e-12)
         bends = bent > 0.0
         taken = float(np.mean(bent[bends])) if bends.any() else 0.0
@@ -545,6 +552,7 @@ def leave_out_rows(
         rows = RowEstimates(margins, *known, int(np.count_nonzero(bends)), taken, 0.0)
     else:
         rows = row_estimates(problem, w, beta)
+    # Both bounds hold: the narrower one counts.
     low = np.maximum(rows.low, bounds.low)
     high = np.minimum(rows.high, bounds.high)
     return LeftOut(

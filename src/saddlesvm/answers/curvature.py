@@ -83,6 +83,7 @@ class Curvature:
         """Bound ``||x_i||`` in the norm of the inverse of H, with the virtual feature."""
         wanted = np.arange(X.n_rows) if chosen is None else chosen
         if self.factor is None:
+            # Without a factor H is `floor` times the unit matrix.
             plain = radii(squared_norms(X))[wanted] * (1.0 + gamma(X.longest_row + 8.0))
             return (
                 plain / math.sqrt(self.floor) if self.floor > 0.0 else np.full(wanted.size, np.inf)
@@ -141,12 +142,15 @@ def curvature_of(problem: Problem, rows: np.ndarray, bends: np.ndarray) -> Curva
     add_outer(problem.X, rows, bends, H, threads=Threads(problem.threads, MATRICES))
     floor = square
     if problem.intercept.constrained:
+        # s and ||q||^2 / s of the module's text; the smallest eigenvalue is at least s / (1 + s +
+        # ||q||^2 / s) for a penalty of half a square.
         lowest = float(H[-1, -1])
         if not lowest > 0.0:
             return plain_curvature(problem)
         lift = float(H[-1, :-1] @ H[-1, :-1]) / lowest
         slack = 1.0 - TRUSTED  # covers the rounding of `lowest` and `lift`, which is far smaller
         floor = slack * square * lowest / (square + lowest + lift)
+    # R'' is added to the diagonal, but not for a free intercept.
     diagonal = np.arange(size)
     H[diagonal, diagonal] += square
     if problem.intercept.constrained:
@@ -169,9 +173,11 @@ def factor_curvature(H: np.ndarray, terms: float, floor: float) -> Curvature | N
     size = len(H)
     trace = float(np.trace(H))
     factor, failed = dpotrf(H, lower=1, clean=0, overwrite_a=1)
+    # delta of the module's text, and the error of a solution by the factor.
     delta = (gamma(terms + OUTER_UNITS) + gamma(size + OUTER_UNITS)) * 2.0 * trace / floor
     solving = gamma(2.0 * size + OUTER_UNITS) * math.sqrt(2.0 * trace / floor)
     if failed or not max(delta, solving) < TRUSTED:
         return None
+    # Norms by the factor that was computed are too small by no more than this.
     wider = math.sqrt(1.0 + delta) / (1.0 - solving) * (1.0 + gamma(size + OUTER_UNITS))
     return Curvature(factor, floor, wider)

@@ -107,6 +107,8 @@ def _slope_of(
     def certain(z: np.ndarray, way: np.ndarray, b: float, sign: float) -> bool:
         near = z[others]
         moved = way[others]
+        # Each derivative is taken at a margin that rounding cannot be beyond, and the sum counts
+        # only if it is larger than its own rounding.
         slips = 8.0 * UNIT * (np.abs(near) + np.abs(moved) + abs(b) + np.abs(y) + 1.0)
         each = weights * derivative(loss, near + moved + b - sign * slips, y)
         return bool(sign * each.sum() > units * np.abs(each).sum() + others.size * UNDERFLOW)
@@ -118,6 +120,7 @@ def _first(holds: Callable[[float], bool], start: float, step: float) -> float:
     """Return a place next to the first at which a monotone condition holds; else infinity."""
     before = start
     place = start
+    # Longer and longer steps to a place at which the condition holds.
     for _ in range(MOST_STEPS):
         if holds(place):
             break

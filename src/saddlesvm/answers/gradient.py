@@ -83,6 +83,7 @@ def margin_slips(
         order.
     """
     count = (problem.row_sizes.terms if terms is None else terms) + MARGIN_UNITS
+    # gamma(count) ||w|| ||x_i|| bounds the rounding of w . x_i in any order of its sum.
     slips = (
         count * UNIT / (1.0 - count * UNIT) * norm_of(w) * radii(problem.gathered(problem.norms))
     )
@@ -153,10 +154,12 @@ class Slope(NamedTuple):
 def slope_of(problem: Problem, w: np.ndarray) -> Slope:
     """Return the gradient at w; a single thread makes one pass over the rows, several make two."""
     if problem.threads > 1 or not isinstance(problem.passes, InMemory):
+        # Threads share a pass for the margins and a pass for the pull.
         z = margins(problem, w)
         answers = answers_at(smoothed_terms(problem), z)
         pull = dual_weights(problem, problem.spread(answers.alpha))
         return Slope(_of_penalty(problem, w, pull), pull, z, answers)
+    # A single thread uses each row for both while it is in the cache.
     n = problem.members.size
     z = np.empty(n)
     pull = np.zeros(w.size)
@@ -196,6 +199,7 @@ def _with_bounds(
     bends = now.answers.bend
     with np.errstate(invalid="ignore"):
         off = _steepest(problem, now.z, slips, bends) * slips
+    # A multiplier is off by the curvature times the slip of its margin, and by its own rounding.
     off += problem.C * 2.0 * loss_units(problem.loss) * UNIT * np.abs(alpha) + UNDERFLOW
     norms = radii(problem.gathered(problem.norms))
     assembling = 4.0 * UNIT * (norm_of(w) + norm_of(now.pull))
@@ -209,12 +213,14 @@ def _steepest(problem: Problem, z: np.ndarray, slips: np.ndarray, bends: np.ndar
     largest = problem.C * problem.gathered(problem.row_weights) * loss.largest_curvature()
     if hasattr(loss, "steepening"):
         rounded = gamma(4.0 * loss_units(loss))
+        # |phi'''| <= M phi'': within a slip e, phi'' grows by e^(M e) at most.
         near = (
             bends * (np.exp(np.minimum(loss.steepening() * slips, 1.0)) + rounded)
             + 4.0 * rounded * largest
         )
         return np.where(loss.steepening() * slips < 1.0, np.minimum(SLACK * near, largest), largest)
     if hasattr(loss, "corners"):
+        # A row that is surely on one parabola keeps its curvature; any other may have the largest.
         sure = on_one_piece(problem, z - slips, z + slips, loss.corners())
         return np.where(sure, bends * (1.0 + 8.0 * UNIT), largest)
     return largest
@@ -244,6 +250,7 @@ def _of_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray
     square, l1 = parts_of(problem.penalty) or (1.0, 0.0)
     found = square * w - pull
     if l1 > 0.0:
+        # At a weight of zero the sub-gradient of l1 |w_j| is anywhere in [-l1, l1].
         shortest = np.array([soft_threshold(value, l1) for value in found[:-1].tolist()])
         found[:-1] = np.where(w[:-1] != 0.0, found[:-1] + l1 * np.sign(w[:-1]), shortest)
     if problem.intercept.constrained:

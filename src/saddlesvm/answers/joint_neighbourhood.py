@@ -159,6 +159,7 @@ class JointNeighbourhood:
         slips = gamma(rows.longest_row + 1.0 + MARGIN_UNITS) * max(map(norm_of, self.W)) * norms
         if not math.isfinite(self.radius):
             return largest_by_differences(z, np.inf * norms)
+        # The difference of two classes' weights moves by at most sqrt(2) times the radius.
         apart = BOTH * norms[:, None]
         if self.curvature.factor is not None:
             apart = norms_apart(self.curvature, rows, z.argmax(axis=1), len(self.W))
@@ -174,6 +175,7 @@ def joint_neighbourhood(problem: JointProblem, W: np.ndarray, gap: float) -> Joi
     square = modulus(problem.penalty)
     known = square > 0.0 and gap >= 0.0
     bounded = known and not problem.intercept.constrained
+    # Strong convexity: m ||W* - W||^2 / 2 <= gap.
     plain = JointNeighbourhood(
         W, SLACK * math.sqrt(2.0 * gap / square) if bounded else math.inf, problem.scale
     )
@@ -236,11 +238,13 @@ def _gradient_at(
     codes = problem.codes
     weights = problem.all_weights
     every = np.arange(problem.y.size)
+    # a_i = s_i (e_y - p_i); the own entry is made of the others, so that rows sum to zero exactly.
     alpha = -weights[:, None] * p
     alpha[every, codes] = 0.0
     alpha[every, codes] = -alpha.sum(axis=1)
     near = [pulled_by_short_sums(problem, np.ascontiguousarray(column)) for column in alpha.T]
     pull = np.array([sums.pull for sums in near])
+    # How far a row's probabilities may be off: by its scores, and by the softmax itself.
     off = 2.0 * weights * slips + UNDERFLOW
     off += 3.0 * gamma(problem.n_classes + SOFTMAX_UNITS) * np.abs(alpha).sum(axis=1)
     error = norm_of(np.array([sums.errors for sums in near])) + 4.0 * UNIT * (
@@ -255,6 +259,7 @@ def _second_derivative(problem: MultinomialProblem, p: np.ndarray, slips: np.nda
     """Return a matrix not above F'', except for rounding of sums, shape (K, d + 1, K, d + 1)."""
     K = problem.n_classes
     d = problem.n_features + 1
+    # Products of probabilities are lowered by all that rounding can have added to them.
     sure = 1.0 - 4.0 * SLACK * slips - 3.0 * gamma(K + SOFTMAX_UNITS)
     weights = problem.C * problem.all_weights * np.maximum(sure, 0.0)
     H = np.zeros((K, d, K, d))
@@ -268,6 +273,8 @@ def _second_derivative(problem: MultinomialProblem, p: np.ndarray, slips: np.nda
         add_outer(problem.X, chosen, factors[chosen], total, threads=threads)
         return np.tril(total) + np.tril(total, -1).T
 
+    # F'' = sum_i C s_i (diag(p) - p p') (x) x_i x_i' + R'': the blocks off the diagonal, and with
+    # p_k (1 - p_k) = sum_m p_k p_m those on it.
     for k, m in combinations(range(K), 2):
         product = weights * p[:, k] * p[:, m]
         rivals[:, k] += product

@@ -76,10 +76,12 @@ def most_votes_of(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:
     least = np.zeros((n, n_classes))
     largest = np.zeros((n, n_classes))
     for k, (first, second) in enumerate(combinations(range(n_classes), 2)):
+        # Votes that a class has for sure, and votes that it may have.
         fewest[:, second] += low[:, k] > 0.0
         most[:, second] += high[:, k] > 0.0
         fewest[:, first] += high[:, k] <= 0.0
         most[:, first] += low[:, k] <= 0.0
+        # The sums of scores, which decide between equal votes.
         least[:, second] += low[:, k]
         largest[:, second] += high[:, k]
         least[:, first] -= high[:, k]
@@ -91,6 +93,7 @@ def most_votes_of(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:
     rows = np.arange(n)
     own = fewest[rows, best, None]
     sums = least[rows, best, None]
+    # A class is beaten by more certain votes, or by as many with a larger sum.
     beaten = (own > most) | ((own == most) & (sums > largest))
     beaten[rows, best] = True
     return best, beaten.all(axis=1)
@@ -144,11 +147,13 @@ def label_verdicts(low: np.ndarray, high: np.ndarray, labels: np.ndarray) -> Ver
         The codes of the right classes; or the signs of all labels of the rows.
     """
     if labels.ndim == 2 or low.shape[1] == 1:
+        # A positive label is right if its score is surely positive.
         positive = labels > 0 if labels.ndim == 2 else labels[:, None] == 1
         right = np.where(positive, low > 0.0, high <= 0.0)
         wrong = np.where(positive, high <= 0.0, low > 0.0)
     else:
         rows = np.arange(len(low))
+        # The best class is right if its lower bound is above all others' upper bounds.
         others_low = low.copy()
         others_high = high.copy()
         others_low[rows, labels] = others_high[rows, labels] = -np.inf

@@ -101,6 +101,7 @@ class Neighbourhood:
         z = scores_of_rows(rows, self.center[None])[:, 0]
         norms = radii(squared_norms(rows))
         slips = SLACK * gamma(rows.longest_row + 1.0 + MARGIN_UNITS) * norm_of(self.center) * norms
+        # |x . (w* - w)| <= ||x|| in the norm of the inverse of H times the radius.
         away = (
             self.curvature.row_norms(rows) * self.radius
             if math.isfinite(self.radius)
@@ -157,6 +158,7 @@ def neighbourhood_of(
     found = gradient_at(problem, w)
     if not math.isfinite(found.error):
         return by_gap
+    # From the cheapest ball to the narrowest: the gradient, then the curvature.
     nearest = _by_gradient(problem, w, found, by_gap)
     if nearest.radius * problem.row_sizes.longest <= enough * math.sqrt(nearest.curvature.floor):
         return nearest
@@ -183,9 +185,11 @@ def _by_gap(problem: Problem, w: np.ndarray, gap: float) -> Neighbourhood:
     if not math.isfinite(radius) or not problem.intercept.homogeneous:
         return Neighbourhood(center, radius, plain, problem.scale, (-math.inf, math.inf))
     z = margins(problem, center)
+    # How far a margin without the intercept can be from that of the optimum.
     away = SLACK * radius * radii(problem.gathered(problem.norms)) / math.sqrt(
         square
     ) + margin_slips(problem, w)
+    # The optimal intercepts are between the zeros of the slopes at both ends of the margins.
     ends = (
         _zero_of_slopes(problem, z + away, offset, -1.0),
         _zero_of_slopes(problem, z - away, offset, 1.0),
@@ -272,6 +276,8 @@ def _by_corners(
     bending = int(np.count_nonzero(found.bends))
     before = 0
     for _ in range(ROUNDS):
+        # Rows on one parabola anywhere in the present ball keep their curvature; it gives the next,
+        # narrower ball, and that more such rows.
         low, high = _margin_bounds(problem, found, nearest)
         chosen = np.flatnonzero((found.bends > 0.0) & on_one_piece(problem, low, high, corners))
         if chosen.size <= MORE * before:

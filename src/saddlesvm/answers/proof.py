@@ -195,6 +195,7 @@ def gap_for(
         )
         if is_smooth(problem.loss) or not seen or isinstance(problem, JointProblem):
             return 0.0
+        # sqrt(2 gap) max_i ||x_i|| <= enough, with some room.
         gap = 0.5 * SPARE * (enough / problem.row_sizes.longest) ** 2
         size = max(abs(own.primal), abs(own.dual))
         found = min(found, gap * problem.unit / size if size > 0.0 else math.inf)

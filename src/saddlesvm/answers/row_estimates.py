@@ -124,6 +124,7 @@ def row_estimates(
         dual_of_margins(problem.pointwise, problem.members, z, 0.0, pulls)
         pulls *= problem.C
     t, spread = _leverages(problem, bend, np.flatnonzero(pulls), seed)
+    # One Newton step without row i: z_i - beta_i t_i / (1 - h_i t_i).
     moved = z - pulls * t / np.maximum(1.0 - bend * t, 1e-12)
     if bounded:
         low, high = bounds_of_dual_point(problem, z, w, beta)
@@ -158,6 +159,7 @@ def _leverages(
     """Return ``t_i`` of the wanted rows, zero for others, and the spread among sampled ones."""
     t = np.zeros(bend.size)
     inside = np.flatnonzero(bend)
+    # Few features: t_i = x_i' H^-1 x_i by the inverse of H.
     if problem.n_features <= FACTORED:
         H = curvature_matrix(problem, bend, inside, penalty_of(problem))
         t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(H))
@@ -166,12 +168,14 @@ def _leverages(
     if not wanted.size:
         return t, 0.0
     random = np.random.default_rng(seed)
+    # Many features: t_i / ||x_i||^2 of a sample, by conjugate gradients, stands for the others.
     sample = random.permutation(wanted)[:SAMPLED]
     forms = partial(_forms_by_products, problem, bend, inside)
     solved = forms(widen(problem.X, sample, np.ones(sample.size)))
     quotients = solved / problem.norms[sample]
     typical = float(np.mean(quotients))
     spread = float(np.std(quotients) / max(np.mean(quotients), 1e-300))
+    # Quotients that differ much: random combinations of all rows give their mean without bias.
     if spread > KNOWN * math.sqrt(sample.size):
         typical = float(forms(_probes(problem, wanted, random)).mean()) / wanted.size
     t[wanted] = typical * problem.norms[wanted]
@@ -214,6 +218,7 @@ def _forms_by_products(
         bend = bend[inside]
 
     def product(V: np.ndarray) -> np.ndarray:
+        # H V = P V + X' B X V, without H.
         out = penalties * V
         for block in class_blocks(X, count, np.float64):
             block.add(bend[block.rows, None] * block.scores(V), out)
@@ -268,6 +273,7 @@ def quadratic_sparse(X: CSR, chosen: np.ndarray, matrix: np.ndarray, out: np.nda
         for p in range(start, stop):
             row = matrix[U(X.indices[p])]
             x = np.float64(X.data[p])
+            # Each pair of different places counts twice; the virtual feature is the last place.
             both = 2.0 * X.bias * row[last] + x * row[U(X.indices[p])]
             for r in range(start, p):
                 both += 2.0 * np.float64(X.data[r]) * row[U(X.indices[r])]

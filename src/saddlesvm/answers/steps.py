@@ -79,6 +79,7 @@ def neighbourhood_near(
     w, now = steps_from(problem, w, SPARE * enough / longest if longest > 0.0 else math.inf)
     seen = gradient_of(problem, w, now)
     plain = plain_curvature(problem)
+    # ||w* - w|| <= ||gradient||; if that is too far, the curvature may prove more.
     radius = plain.dual_norm(seen.value, seen.error)
     if radius * longest <= enough:
         return Neighbourhood(w, radius, plain, problem.scale, way="gradient")

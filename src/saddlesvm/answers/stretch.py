@@ -62,6 +62,7 @@ class Stretch:
     def score_bounds(self, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
         """Return bounds of the scores of rows for every C of the stretch, of shape (m,)."""
         rows = as_rows(X, self.scale)
+        # Centers are on a line: a score is between those at its ends, give or take the radius.
         both = np.vstack([self.center, self.center + self.end * self.direction])
         z = scores_of_rows(rows, both)
         if not math.isfinite(self.radius):
@@ -110,6 +111,7 @@ def _by_monotony(problem: Problem, near: Neighbourhood, rho: float) -> Stretch:
     floor = near.curvature.floor
     known = problem.penalty.identity() and not problem.intercept.constrained and floor > 0.0
     off = SLACK * near.radius / math.sqrt(floor) if known and near.radius > 0.0 else 0.0
+    # The ball around (1 + rho) w* / 2 of radius |1 - rho| ||w*|| / 2, with w* known up to `off`.
     radius = (
         0.5 * abs(1.0 - rho) * (norm_of(w) + off) + 0.5 * (1.0 + rho) * off if known else math.inf
     )
@@ -129,6 +131,7 @@ def _by_corners(
     for _ in range(ROUNDS):
         away = SLACK * nearest.radius * norms + 2.0 * found.slips
         moved = nearest.end * found.z if before == 0 else 0.0 * found.z
+        # Where a margin can be for any C of the stretch.
         low = found.z + np.minimum(moved, 0.0) - away
         high = found.z + np.maximum(moved, 0.0) + away
         chosen = np.flatnonzero((found.bends > 0.0) & on_one_piece(problem, low, high, corners))
@@ -137,9 +140,11 @@ def _by_corners(
         curvature = curvature_of(problem, problem.members[chosen], found.bends[chosen] / SLACK)
         if curvature.factor is None:
             break
+        # The gradient (1 - rho) w + rho r in the norm of H_S^-1, by the triangle inequality.
         size = curvature.dual_norm(seen) * abs(1.0 - rho)
         size += max(1.0, rho) * curvature.dual_norm(found.value, found.error)
         before = chosen.size
+        # The curvature is at least min(1, rho) H_S.
         radius = SLACK * size / min(1.0, rho)
         nearest = Stretch(near.center, still, 0.0, radius, curvature, problem.scale)
     return nearest

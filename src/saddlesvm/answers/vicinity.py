@@ -265,6 +265,7 @@ def gradient_rounding(problem: Problem, V: np.ndarray, sizes: np.ndarray) -> np.
     """
     rows = problem.row_sizes
     norm = np.linalg.norm(V, axis=0)
+    # Rounding of the sum over the rows, then of their margins times the largest curvature.
     summed = gamma(rows.rows + loss_units(problem.loss) + 8.0) * (radii(problem.norms) @ sizes)
     bend = problem.loss.largest_curvature()
     of_margins = problem.C * bend * gamma(rows.terms + 8.0) * (norm + 1.0) * rows.squares

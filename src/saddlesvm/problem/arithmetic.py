@@ -115,6 +115,7 @@ def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> floa
     A step that is not half as long as the last step is a bisection: for large q the method may
     cycle.
     """
+    # At the root t = -m - q (s sigmoid(t) - b), and the sigmoid is between 0 and 1.
     low = -m - q * (s - b)
     high = -m + q * b
     t = min(max(t, low), high)
@@ -122,6 +123,7 @@ def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> floa
     moved = 2.0 * (high - low)
     for _ in range(LOGIT_STEPS):
         residual = t + m + q * (s * p - b)
+        # The equation increases in t: its root is on the other side of the sign.
         if residual > 0.0:
             high = t
         else:
@@ -131,6 +133,7 @@ def guarded_logit_step(b: float, t: float, m: float, q: float, s: float) -> floa
         if halved:
             move = 0.5 * (low + high) - t
         moved = abs(move)
+        # The error of Halley's step is of the order of its cube; a bisection's is its own length.
         if moved <= (LOGIT_ROUNDING if halved else LOGIT_TOLERANCE):
             return s * moved_sigmoid(p, move)
         t += move

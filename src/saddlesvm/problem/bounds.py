@@ -205,8 +205,10 @@ def row_sizes(X: Rows, norms: np.ndarray, weights: np.ndarray, members: np.ndarr
     """The sizes of the members among the rows; an empty array of weights means 1."""
     weight = reach = squares = largest = 0.0
     for _, rows in in_blocks(members, norms.size):
+        # Squares of a tiny row may have underflowed.
         norm = norms[rows] + SQUARED_UNDERFLOW
         largest = max(largest, float(norm.max(initial=0.0)))
+        # sum_i s_i, sum_i s_i ||x_i|| and sum_i s_i ||x_i||^2, for bounds (1) and (2).
         if weights.size:
             s = weights[rows]
             weight += float(s.sum())
@@ -236,7 +238,9 @@ def point_sizes(
     for _, rows in in_blocks(members, norms.size):
         a = alpha[rows]
         size = np.abs(a)
+        # sum_i |a_i| ||x_i||: no pull is longer, and its rounding is in proportion.
         pulled += inner(size, radii(norms[rows]))
+        # Residuals z - y round in proportion to the targets; y is -1 or +1 otherwise.
         if is_residual:
             label = np.abs(y[rows])
             weighted = weights[rows] * label if weights.size else label

@@ -116,6 +116,7 @@ class Certificate:
             return certificates[0]
         primal = sum(one.primal for one in certificates)
         dual = sum(one.dual for one in certificates)
+        # Adding K numbers rounds by at most K units of the sum of their sizes.
         own = UNIT * len(certificates)
         above = own * sum(abs(one.primal) for one in certificates)
         below = own * sum(abs(one.dual) for one in certificates)
@@ -502,6 +503,7 @@ def certificates_of(
         if weights is not None:
             own = weights[k]
             facts = facts._replace(rows=row_sizes(problem.X, norms, own, members))
+        # Rounding is counted for each problem alone, as for a fit of its own.
         sizes = point_sizes(loss, y[k], norms, own, members, alpha[k])
         account = summed(facts, sums, sizes, W[k], pulls[k])
         found.append(Certificate.of(problem.strength, account))

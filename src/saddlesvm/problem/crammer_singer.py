@@ -150,6 +150,7 @@ class JointProblem(Problem):
         places = np.arange(chosen.size)
         own = self.codes[chosen]
         weights = weights if weights.size else np.ones(chosen.size)
+        # Rivals are in [-s, 0], their sizes add up to at most s, and the own variable is their sum.
         rivals = np.clip(alpha, -weights[:, None], 0.0)
         rivals[places, own] = 0.0
         taken = -rivals.sum(axis=1)
@@ -172,6 +173,7 @@ class JointProblem(Problem):
         made = np.empty((self.y.size, self.n_classes)) if not self.on_files else self.rooms.duals
         for part in self.slices(self.y.size):
             some = given[part].toarray() if sparse.issparse(given) else given[part]
+            # Two classes with one difference: half of it for each.
             some = some if some.shape[1] > 1 else some * [[-0.5, 0.5]]
             chosen = self.members[slice(*np.searchsorted(self.members, [part.start, part.stop]))]
             made[part] = 0.0
@@ -241,6 +243,7 @@ def score_sums(
         local = problem.of_part(part)
         for block, codes, weights in local.blocks(np.float64, SMALLER):
             scores = block.scores(own)
+            # The scores are computed once for all multiples of W.
             for k, factor in enumerate(factors):
                 moved = factor * scores
                 moved[np.arange(codes.size), codes] += ahead
@@ -398,6 +401,8 @@ def _sizes_of(problem: JointProblem, alpha: Any, chosen: np.ndarray) -> DualSize
     given = rival[places, own].copy()
     rival[places, own] = 0.0
     sizes = np.abs(rival)
+    # A row's own variable must be the sum of its rivals' sizes, and at most s: how far rounding has
+    # left it from that sum, and by which share it is beyond the bound.
     taken = sizes.sum(axis=1)
     missed = np.abs(given - taken) + gamma(problem.n_classes + 2.0) * taken
     deepest = sizes.max(axis=1, initial=0.0) / weights

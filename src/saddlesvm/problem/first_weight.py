@@ -48,8 +48,10 @@ def largest_empty_C(problem: Problem) -> float:
     empty = EmptyModels(problem)
     free = problem.intercept.constrained
     offset = problem.intercept.best(problem.pointwise, problem.members, empty.nowhere, 0.0)
+    # The weights are zero as long as C max_j |sum_i a_i x_ij| <= l1.
     strongest = empty.pull(offset, 0.0 if free else None)
     found = parts[1] / strongest if strongest > 0.0 else math.inf
+    # A penalised intercept changes with C, and the multipliers with it.
     if problem.intercept.present and not free:
         found = first_crossing(lambda C: parts[1] - C * empty.pull(*empty.balanced(C)), found)
     return found * problem.share
@@ -61,6 +63,7 @@ def first_crossing(room: Callable[[float], float], start: float) -> float:
         start = 1.0
     low = start
     high = start
+    # A bracket: positive at its low end, negative at its high end.
     while room(low) < 0.0:
         low, high = low / STEP, low
         if low < SMALLEST * start:
@@ -114,6 +117,7 @@ class EmptyModels:
         tilt = math.copysign(l1 / scale, still)
         near = 0.0
         far = -math.copysign(1.0, still)
+        # The interval doubles until the slope has changed its sign.
         while slope(far) * still > 0.0 and abs(far) < SLOPE_WIDTH:
             near = far
             far = 2.0 * far
@@ -132,6 +136,8 @@ class EmptyModels:
             return float(
                 np.abs(problem.passes.pull(self.multipliers(offset))[:-1]).max(initial=0.0)
             )
+        # At a kink a multiplier may have any value between those on both sides; the best choice
+        # is found by a linear program.
         near = NEAR * (1.0 + abs(offset))
         ends = np.stack([self.multipliers(offset - near), self.multipliers(offset + near)])
         low = ends.min(axis=0)
@@ -152,6 +158,7 @@ def least_pull(rows: Any, pulled: np.ndarray, bounds: np.ndarray, total: float |
     count, d = rows.shape
     columns = sparse.csc_array(rows.T)
     ones = sparse.csr_array(np.ones((d, 1)))
+    # Minimise t over (a, t) so that -t <= pulled_j + sum_i a_i x_ij <= t for every feature j.
     limits = sparse.vstack(
         [sparse.hstack([columns, -ones]), sparse.hstack([-columns, -ones])], format="csc"
     )

@@ -340,6 +340,7 @@ def best_offset(
     if width <= OFFSET_ROUNDING * (1.0 + abs(start)):
         return start
     low = high = start
+    # The interval doubles, downhill, until the slope has changed its sign.
     while width < FARTHEST:
         other = start - width if slope > 0.0 else start + width
         there, _ = offset_slope(terms, members, z, other)
@@ -364,6 +365,7 @@ def _newton_root(
         slope += total
         if slope == 0.0:
             break
+        # The slope rises with the offset: the root stays between `low` and `high`.
         if slope > 0.0:
             high = t
         else:
@@ -371,6 +373,7 @@ def _newton_root(
         newton = t - slope / bend if bend > 0.0 else low
         within = low < newton < high
         t_next = newton if within else 0.5 * (low + high)
+        # Newton's steps square the error: what is left after a step this short is rounding.
         if within and abs(t_next - t) <= SQUARED_AWAY * (1.0 + abs(t)):
             return t_next
         if abs(t_next - t) <= OFFSET_ROUNDING * (1.0 + abs(t)):
@@ -397,6 +400,7 @@ def _kinked_root(
         y = terms.y[rows]
         below = weigh(subgradient(loss, own + low, y), terms.weights, rows)
         above = weigh(subgradient(loss, own + high, y), terms.weights, rows)
+        # Rows with the same slope at both ends add a constant.
         bent = np.flatnonzero(below != above)
         known += float(below.sum() - below[bent].sum())
         s = np.broadcast_to(weights_or_one(terms.weights, rows), own.shape)
@@ -461,8 +465,10 @@ def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]
     strictly inside their bounds do.
     """
     positive, negative, inner_positive, inner_negative = sums
+    # The heavier sign is shortened, so that no variable leaves its bounds.
     excess = positive - negative - total
     heavy, inner_heavy = (positive, inner_positive) if excess > 0.0 else (negative, inner_negative)
+    # Variables at a bound stay there if those inside suffice: most of them are optimal.
     inner_only = inner_heavy >= abs(excess)
     divisor = inner_heavy if inner_only else heavy
     factor = max(1.0 - abs(excess) / divisor, 0.0) if divisor > 0.0 else 1.0
@@ -515,6 +521,7 @@ def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: fl
     """
     missing = total - sum(float(alpha[rows].sum()) for _, rows in in_blocks(members, terms.y.size))
     upwards = missing > 0.0
+    # The way to the bounds, of all variables and of those inside.
     room = inner_room = 0.0
     for _, rows in in_blocks(members, terms.y.size):
         way = ways_to_bounds(terms, rows, alpha[rows], upwards)
@@ -522,6 +529,7 @@ def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: fl
         inner_room += float((way * is_inside(terms, rows, alpha[rows])).sum())
     inner_only = abs(inner_room) >= abs(missing)
     whole = inner_room if inner_only else room
+    # The same share of its way for each, and never beyond the bound.
     share = missing / whole if whole != 0.0 else 0.0
     share = min(max(share, 0.0), 1.0)
     for _, rows in in_blocks(members, terms.y.size):

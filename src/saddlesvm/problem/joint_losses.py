@@ -86,6 +86,7 @@ class Softmax(NamedTuple):
     def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
         """``log sum_k exp(z_k) - z_y``."""
         top = scores.max(axis=1)
+        # No exponential overflows, since the largest score is taken off.
         mass = np.exp(scores - top[:, None]).sum(axis=1)
         return np.log(mass) + (top - scores[np.arange(own.size), own])
 
@@ -93,6 +94,7 @@ class Softmax(NamedTuple):
         """``e_y - p`` with the probabilities p."""
         found = -softmax(scores)
         places = np.arange(own.size)
+        # The own entry is the sum of the others, so that 1 - p_y keeps its digits near p_y = 1.
         found[places, own] = 0.0
         found[places, own] = -found.sum(axis=1)
         return found
@@ -101,6 +103,7 @@ class Softmax(NamedTuple):
         """``s sum_k p_k log p_k`` with ``p = e_y - a / s``."""
         p = -alpha / weights[:, None]
         p[np.arange(own.size), own] += 1.0
+        # p log p is 0 at 0; rounding may have left less.
         p = np.maximum(p, 0.0)
         return weights * (p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1)
 

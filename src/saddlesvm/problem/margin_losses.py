@@ -38,6 +38,7 @@ class Hinge(NamedTuple):
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         b = a * y
+        # s phi*(-a / s) = -b for b = a y in [0, s].
         return select((b >= 0.0) & (b <= s * EDGE), -b, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
@@ -46,9 +47,11 @@ class Hinge(NamedTuple):
         # zero it stays.
         if q <= 0.0:
             return y * (select(y * z < 1.0, s, select(y * z > 1.0, 0.0, b)) - b)
+        # 1 - y z - q (b' - b) = 0, cut to [0, s].
         return y * (clip(b + (1.0 - y * z) / q, 0.0, s) - b)
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
+        # The derivative of the conjugate is -1, that of the quadratic term y z.
         return box_slopes(a * y, y * z - 1.0, s)
 
     def curvature(self, z: float, y: float) -> float:
@@ -83,10 +86,12 @@ class SquaredHinge(NamedTuple):
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         b = a * y
+        # s phi*(-a / s) = b^2 / (4 s) - b for b = a y >= 0.
         return select(b >= 0.0, b * b / (4.0 * s) - b, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
+        # 1 - y z - b' / (2 s) - q (b' - b) = 0, solved for b'.
         moved = b + (1.0 - y * z - b / (2.0 * s)) / (q + 1.0 / (2.0 * s))
         return y * (np.maximum(0.0, moved) - b)
 
@@ -128,6 +133,7 @@ class SmoothHinge(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         r = 1.0 - y * z
+        # A parabola on a stretch of the given width, then the hinge, lowered by half the width.
         rounded = 0.5 * np.maximum(0.0, r) ** 2 / self.width
         return select(r >= self.width, r - 0.5 * self.width, rounded)
 
@@ -136,10 +142,12 @@ class SmoothHinge(NamedTuple):
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         b = a * y
+        # The hinge's conjugate with width b^2 / (2 s) added.
         return select((b >= 0.0) & (b <= s * EDGE), 0.5 * self.width * b * b / s - b, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
+        # 1 - y z - width b' / s - q (b' - b) = 0, cut to [0, s].
         slope = 1.0 - y * z - self.width * b / s
         return y * (clip(b + slope / (q + self.width / s), 0.0, s) - b)
 
@@ -170,6 +178,7 @@ class Logistic(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         m = y * z
+        # log(1 + exp(-m)) without overflow: the exponent is never positive.
         return log_one_plus(exp_of_negative(-abs(m))) + np.maximum(0.0, -m)
 
     def subgradient(self, z: float, y: float) -> float:
@@ -177,16 +186,19 @@ class Logistic(NamedTuple):
 
     def conjugate(self, a: float, y: float, s: float) -> float:
         p = a * y / s
+        # s (p log p + (1 - p) log(1 - p)), by the smaller of p and 1 - p, which keeps its digits.
         less = np.minimum(p, 1.0 - p)
         entropy = less * log_of(less) + (1.0 - less) * log_one_plus(-less)
         return select((p >= 0.0) & (p <= EDGE), s * entropy, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         b = a * y
+        # log(b' / (s - b')) + y z + q (b' - b) = 0 has no closed form.
         return y * (logit_step(b, y * z, q, s) - b)
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
         b = a * y
+        # The slope is infinite at both bounds: they are never optimal.
         g = logit(b / s) + y * z
         g = select(b <= 0.0, -INF, select(b >= s, INF, g))
         return g, g

@@ -160,6 +160,7 @@ class MultinomialProblem(JointProblem):
         for block, own, weights in self.blocks(np.float64):
             pulls, losses, entropies = softmax_response(block.scores(W), own)
             pulls *= weights[:, None]
+            # s_i (1 - p_iy), the size of the own variable, for the rounding of the pull.
             taken = pulls[np.arange(own.size), own]
             totals += weights @ losses, weights @ entropies, taken @ self.lengths[block.rows]
             block.add(pulls, pull)
@@ -197,6 +198,7 @@ class Probabilities:
         pull, kept, drift = _feasible(problem, found, facts)
         gained = kept * found.entropy
         charged = problem.regularizer.conjugate(pull)
+        # t C sum_i s_i H(p_i) - t^2 / 2 ||V||^2 is largest at C sum_i s_i H(p_i) / ||V||^2.
         t = min(1.0, C * gained / (2.0 * charged)) if charged > 0.0 else 1.0
         gained = t * gained
         drift = t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
@@ -244,6 +246,8 @@ def _feasible(
 ) -> tuple[np.ndarray, float, float]:
     """Return the pull of the probabilities' balanced dual point, its share in it, its error."""
     adding = gamma(facts.rows.rows + 8.0 if problem.sums_in_any_order else facts.loss.additions)
+    # Rounding of the sums over the rows and of the probabilities. The sizes of a row's variables
+    # add up to 2 s_i (1 - p_iy).
     drift = (
         problem.C
         * (2.0 * adding + 2.0 * gamma(problem.n_classes + SOFTMAX_UNITS))
@@ -269,6 +273,7 @@ def _balanced(
     C = problem.C
     sums = problem.class_sums
     sizes = problem.row_sizes
+    # sum_i a_ik of each class, from the pull of the virtual feature, and what rounding hides of it.
     missing = pull[:, -1] / (C * problem.scale)
     hidden = drift / (C * problem.scale)
     worst = float(((np.abs(missing) + hidden) / sums.weights).max())
@@ -277,6 +282,7 @@ def _balanced(
         return pull, 0.0, 0.0
     total = float(sums.weights.sum())
     every = sums.own.sum(axis=0)
+    # The q of the docstring, and (1 - t) a + t (e_y - q) over the rows, as a pull.
     q = (sums.weights + (1.0 - share) / share * missing) / total
     mixed = np.outer(np.maximum(q, 0.0), every)
     np.subtract(sums.own, mixed, out=mixed)

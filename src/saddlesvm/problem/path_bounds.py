@@ -152,6 +152,7 @@ class Interval:
         u = self.mixture(C)
         R1, R2 = self._norms
         L1, L2 = self._losses
+        # Both inequalities of the module's text.
         primal = (
             (1.0 - u) * R1 + u * R2 - u * (1.0 - u) * self.apart + C * ((1.0 - u) * L1 + u * L2)
         )
@@ -164,6 +165,7 @@ class Interval:
 
     def _rounding(self) -> np.ndarray:
         """What rounding can do to either bound anywhere in the interval, shape (k,)."""
+        # The bounds combine these numbers with factors of at most 1, or a ratio of two C.
         size = self.apart + self.pulled_apart
         mixed = np.zeros(self.low.primal.size)
         for knot, norms in zip((self.low, self.high), self._norms, strict=True):
@@ -193,6 +195,7 @@ class Interval:
         """
         (R1, R2), (L1, L2) = self._sums()
         apart = float(self.apart.sum())
+        # How much less the upper model costs at the lower C, and what is added at the upper C.
         gained = -((R2 - R1) + (L2 - L1) * self.low.C)
         further = -(L2 - L1) * (self.high.C - self.low.C)
         if apart <= 0.0:
@@ -213,6 +216,7 @@ class Interval:
         low = self.low.C
         wide = self.high.C - self.low.C
         apart = float(self.apart.sum())
+        # The first inequality with u = a + b t and C = C1 + (C2 - C1) t, by powers of t.
         return (
             R1
             + a * (R2 - R1)
@@ -241,6 +245,8 @@ class Interval:
         dual = self._dual()
         largest, place = max((self.low.relative_gap, 0.0), (self.high.relative_gap, 1.0))
         for start, stop in pairwise(self._pieces()):
+            # On a piece both bounds are quadratic: the largest quotient is at an end or where its
+            # derivative is zero.
             primal = self._primal(self._share_between(0.5 * (start + stop)))
             turning = [x for x in _roots(_slope_of_quotient(primal, dual)) if start < x < stop]
             for x in (start, stop, *turning):
@@ -275,5 +281,6 @@ def _roots(quadratic: Quadratic) -> list[float]:
     left = square - inner
     if left < -1e-14 * (square + abs(inner)):
         return []
+    # The root farther from zero has no cancellation; the product of both roots is c / a.
     far = -0.5 * (b + math.copysign(math.sqrt(max(left, 0.0)), b))
     return [far / a, c / far] if far != 0.0 else [0.0]

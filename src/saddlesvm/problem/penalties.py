@@ -313,6 +313,7 @@ def _pick_score(
         row = X.values[U(i)]
         total = 0.0
         for j in range(row.size):
+            # w_j = grad R*(scale v)_j, computed for the values of the row only.
             total += number(row[j]) * weight_at(penalty, v, j, scale)
         return total + X.bias * (scale * v[v.size - 1])
 

@@ -427,6 +427,7 @@ class Problem(Weighted):
         pieces = [np.empty(0, dtype=np.int32)]
         done = 0
         for part in block.parts:
+            # The rows of a part stand behind those of the parts before it.
             first, last = np.searchsorted(self.members, (part.start, part.stop))
             pieces.append((self.members[first:last] - (part.start - done)).astype(np.int32))
             done += part.stop - part.start
@@ -543,6 +544,7 @@ def make_problem(
     C, _ = resolve_C(C, lam, n)
     in_few_bytes = place is not None and place.reads_files and is_classification(loss)
     s = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    # Rows of weight zero take no part.
     if s.size and not (heavy := s[chosen] > 0.0).all():
         chosen = chosen[heavy]
     return kind(

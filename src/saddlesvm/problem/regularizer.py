@@ -171,6 +171,8 @@ class Regularizer:
             w[:-1] = penalty.weights(w[:-1])
             return w
         fill_weights(penalty, w[:-1].copy(), w[:-1])
+        # A last weight that is charged half a square, as beside any penalty with a square, is the
+        # pull itself; otherwise it has the map of the penalty.
         if not holds_square(self.penalty) and self.seen(w).size == w.size:
             w[-1] = self.last.weight(w[-1])
         return w

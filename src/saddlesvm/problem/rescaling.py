@@ -62,6 +62,7 @@ def minimise(
         values.append((value, factor))
         return value
 
+    # Brent's method tries 0 and 1 first, so that neither is better than the result.
     options = {"xtol": PRECISION, "maxiter": EVALUATIONS}
     with np.errstate(all="ignore"), contextlib.suppress(TimeoutError):
         minimize_scalar(tried, bracket=(0.0, 1.0), method="brent", options=options)
@@ -135,6 +136,7 @@ def multiple(
 
     before = np.inf
     first = offset
+    # Factor and free intercept take turns until a turn gains little.
     for _ in range(TURNS):
         factor, value = minimise(objective, within)
         if not kind.constrained or before - value <= TURN_GAIN * abs(value):
@@ -170,6 +172,7 @@ def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
     last[-1] = float(kind.present)
     constant = np.full(problem.members.size, 0.0 if kind.constrained else problem.scale)
     alone = kind.best(terms, problem.members, constant, 0.0)
+    # The intercept alone, then the multiples of the model.
     rays = [(last, constant, alone)]
     # Such a model is that of feasible dual variables, of which no multiple is feasible.
     expanded = not kind.homogeneous
@@ -252,6 +255,7 @@ def improve(problem: Any, model: Evaluation | None) -> Any:
     chosen = None
     if model is not None:
         own = model.certificate.primal / problem.unit
+        # A gain within rounding is none.
         least = own - GAIN * abs(own)
     for value, point in candidates(problem, model):
         if value < least:

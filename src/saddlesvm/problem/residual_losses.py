@@ -39,6 +39,7 @@ class Squared(NamedTuple):
         return a * a / (4.0 * s) - a * y
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        # y - z - a' / (2 s) - q (a' - a) = 0, solved for a' - a.
         return (y - z - a / (2.0 * s)) / (q + 1.0 / (2.0 * s))
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
@@ -76,7 +77,9 @@ class Absolute(NamedTuple):
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         if q <= 0.0:
+            # Without a quadratic term the dual is linear: the step ends at a bound.
             return select(y != z, np.copysign(s, y - z) - a, 0.0)
+        # y - z - q (a' - a) = 0, cut to [-s, s].
         return clip(a + (y - z) / q, -s, s) - a
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
@@ -120,6 +123,7 @@ class EpsilonInsensitive(NamedTuple):
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
         if q <= 0.0:
             return select(abs(y - z) > self.epsilon, np.copysign(s, y - z), 0.0) - a
+        # The conjugate's eps |a'| makes the step a soft threshold, cut to [-s, s].
         return clip(soft_threshold(a + (y - z) / q, self.epsilon / q), -s, s) - a
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:
@@ -164,6 +168,7 @@ class SquaredEpsilonInsensitive(NamedTuple):
         return self.epsilon * abs(a) - a * y + a * a / (4.0 * s)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        # (q + 1 / (2 s)) a' + eps sign(a') = q a + y - z.
         curvature = q + 1.0 / (2.0 * s)
         return soft_threshold(q * a + y - z, self.epsilon) / curvature - a
 
@@ -207,6 +212,7 @@ class Huber(NamedTuple):
 
     def value(self, z: float, y: float) -> float:
         r = abs(z - y)
+        # Value and slope of the line and the parabola agree at delta.
         return select(r <= self.delta, 0.5 * r * r, self.delta * (r - 0.5 * self.delta))
 
     def subgradient(self, z: float, y: float) -> float:
@@ -216,6 +222,7 @@ class Huber(NamedTuple):
         return select(abs(a) <= self.delta * s * EDGE, 0.5 * a * a / s - a * y, INF)
 
     def dual_step(self, a: float, z: float, y: float, q: float, s: float) -> float:
+        # y - z - a' / s - q (a' - a) = 0, cut to the bounds.
         reach = self.delta * s
         return clip(a + (y - z - a / s) / (q + 1.0 / s), -reach, reach) - a
 
@@ -261,6 +268,7 @@ class Pinball(NamedTuple):
         return select(z < y, -self.tau, select(z > y, 1.0 - self.tau, 0.0))
 
     def conjugate(self, a: float, y: float, s: float) -> float:
+        # s phi*(-a / s) = -a y where -a / s is a slope of the loss, from -tau to 1 - tau.
         low = (self.tau - 1.0) * s * EDGE
         high = self.tau * s * EDGE
         return select((a >= low) & (a <= high), -a * y, INF)
@@ -270,6 +278,7 @@ class Pinball(NamedTuple):
         high = self.tau * s
         if q <= 0.0:
             return select(z < y, high, select(z > y, low, a)) - a
+        # y - z - q (a' - a) = 0, cut to the bounds.
         return clip(a + (y - z) / q, low, high) - a
 
     def slopes(self, a: float, z: float, y: float, s: float) -> tuple[float, float]:

@@ -94,6 +94,7 @@ def weights_by_short_sums(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarr
 
 def _halve(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two parts of half the digits each, so that their products are exact (Split)."""
+    # Multiplying by 2^27 + 1 and subtracting leaves the upper 26 bits.
     spread = SPLITTER * values
     high = spread - (spread - values)
     return high, values - high
@@ -108,6 +109,7 @@ def _sum_in_pairs(terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         a = terms[::2]
         b = terms[1::2]
         terms = a + b
+        # TwoSum: the exact error of a + b, in whatever order they round.
         part = terms - a
         low += ((a - (terms - part)) + (b - part)).sum(axis=0)
     return terms[0], low
@@ -141,8 +143,10 @@ def _sum_dense(rows: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, int]:
         part = slice(k * CHUNK, min((k + 1) * CHUNK, a.size))
         size = part.stop - part.start
         np.multiply(a[part, None], widen(rows[part]), out=terms[:size])
+        # The last chunk is filled up with zeros.
         terms[size:] = 0.0
         found = terms
+        # FAN terms at a time: after LEVELS sums a single row is left.
         for _ in range(LEVELS):
             found = found.reshape(-1, FAN, d).sum(axis=1)
         sums[k] = found[0]

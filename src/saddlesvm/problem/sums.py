@@ -58,6 +58,7 @@ def loss_sums(
         paid = methods.value(loss, z[places] + offset, y)
         if weighted:
             paid = s * paid
+        # s phi*(-a / s), and a z, whose sum is v . w / C.
         conjugates = methods.conjugate(loss, a, y, s)
         pairs = a * z[places]
         totals += (
