@@ -152,6 +152,7 @@ def _missing_shares(
     """Return how much the shares of the rows on the margin must grow to put them there."""
     y = problem.gathered(problem.y)[on_margin]
     s = problem.gathered(problem.row_weights)[on_margin]
+    # G (change of C a) = missing margins; a share is a y / s.
     return np.asarray(dpotrs(factor, missed, lower=1)[0] * y / (problem.C * s))
 
 
@@ -159,6 +160,7 @@ def _weights(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     """Return ``v = C sum_i a_i x_i`` of the members, and a bound on its rounding."""
     spread = problem.spread(alpha)
     v, off = weights_by_short_sums(problem, spread)
+    # The virtual feature is constant: its sum is exact.
     v[-1] = problem.scale * math.fsum((problem.C * alpha).tolist())
     rounded = problem.C * float(
         np.einsum("i,i", np.abs(alpha), radii(problem.gathered(problem.norms)))

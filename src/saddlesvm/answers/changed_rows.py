@@ -85,6 +85,7 @@ def bound_margins_left_out(near: Vicinity) -> Bounds:
     most = t / share
     exact = t / (1.0 + near.error) ** 2
     least = exact / (1.0 - near.bend * exact)
+    # Lengths in the norm of H without the row: of x_i, of the gradient, and of beta_i x_i.
     own = np.sqrt(most)
     missed = near.missed / np.sqrt(share)
     pull = np.abs(beta) * own
@@ -101,6 +102,7 @@ def bound_margins_left_out(near: Vicinity) -> Bounds:
         around = multiply_lengths(own, near.distance(off, share, moved))
         around += 0.5 * np.abs(beta) * (most - least)
     around += near.at.off * most
+    # Rounding of the margins and of the sums above.
     sizes = np.abs(z) + np.abs(beta) * most + radii(near.problem.norms) * norm_of(near.w)
     around = ROUNDED_UP * around + gamma(near.problem.row_sizes.terms + 8.0) * sizes
     around = np.where(possible, around, np.inf)
@@ -191,6 +193,7 @@ class Solved:
             Plain lengths of the rows.
         """
         by_radius = multiply_lengths(lengths, self.radius / np.sqrt(self.share))
+        # By the ball in the norm of H or by plain length, whichever is narrower.
         found = np.minimum(by_radius, multiply_lengths(norms, self.apart))
         rounding = (
             gamma(self.near.problem.row_sizes.terms + 8.0) * norms * np.linalg.norm(self.V, axis=0)
@@ -271,8 +274,8 @@ class Changed(ABC):
             step = self.step(best) if (going & ~own).any() else np.zeros(best.V.shape)
             self._own_steps(best, np.flatnonzero(going & own), step)
             seen = self.gradients(best.V - step * going)
-            # A step counts if it shortens the gradient. If the common matrix fails, steps with an own
-            # matrix follow; if these fail too, the problem has ended.
+            # A step counts if it shortens the gradient. If the common matrix fails, steps with an
+            # own matrix follow; if these fail too, the problem has ended.
             better = going & (seen.length < FALL * best.length)
             best = Gradients(
                 *(np.where(better, new, old) for new, old in zip(seen, best, strict=True))
@@ -347,6 +350,7 @@ class ChangedRows(Changed):
         self.bend = near.at.bends[dropped]
         self.h = near.bend[dropped]
         self.beta = near.pulls[dropped]
+        # H^-1 x_i, the leverages t_i = x_i' H^-1 x_i, and the share 1 - h_i t_i of H that is left.
         self.U = near.inverse @ self.rows.T
         self.t = np.einsum("ij,ji->i", self.rows, self.U)
         self.left, possible = shares_left(near, self.h, self.t * (1.0 + near.error))
@@ -379,6 +383,7 @@ class ChangedRows(Changed):
 
     def step(self, at: Gradients) -> np.ndarray:
         """Without the curvature of the dropped row."""
+        # (H - h x x')^-1 g = H^-1 g + H^-1 x h (x . H^-1 g) / (1 - h t), by Sherman and Morrison.
         pulled = self.near.steps @ at.G
         ways = self.near.steps @ self.rows.T
         aligned = np.einsum("ij,ji->i", self.rows, pulled)
@@ -411,6 +416,7 @@ class WithoutSquares(NamedTuple):
         B = rows[bend > 0.0].T * np.sqrt(bend[bend > 0.0])
         if B.shape[1] > B.shape[0]:  # fewer squares with the same sum
             B = np.asarray(np.linalg.qr(B.T, mode="r")).T
+        # With W = H^-1 the smallest eigenvalue q of I - B' W B gives q H <= H - B B'.
         WB = W @ B
         S = np.eye(B.shape[1]) - B.T @ WB
         share = float(np.linalg.eigvalsh(S)[0]) if S.size else 1.0
@@ -424,6 +430,7 @@ class WithoutSquares(NamedTuple):
         plain = self.W @ g
         if not self.WB.size:
             return plain
+        # W g + W B S^-1 B' W g, by Woodbury.
         return plain + self.WB @ cho_solve(self.S, self.WB.T @ g)
 
 
@@ -448,6 +455,7 @@ class ChangedGroups(Changed):
         self.pulled = np.empty((near.w.size, len(groups)))
         for k, rows in enumerate(groups):
             some = add_feature(problem.X.matrix[rows], problem.scale)
+            # An inverse for proofs, of the curvature that lasts, and one for steps, of all of it.
             self.norms.append(WithoutSquares.from_rows(near.inverse, some, near.bend[rows]))
             if near.steps is near.inverse:
                 self.steps.append(self.norms[-1])

@@ -123,8 +123,10 @@ class Vicinity:
             With M, ``M max_i |x_i . (v - w)|`` at the point v; without M, ``||v - w||_H``.
         """
         missed = missed * (1.0 + self.error)  # the curvature of the rows is rounded
+        # Parabolas: ||v* - v|| <= lambda as long as both stay within reach.
         if self.growth == 0.0:
             return np.where(moved + missed / np.sqrt(share) <= self.reach, missed, np.inf)
+        # |phi'''| <= M phi'': u <= -log(1 - M rho lambda e^moved) / (M rho), as in `neighbourhood`.
         scale = self.growth * self.longest / np.sqrt(share)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             inside = scale * missed * np.exp(moved)
@@ -158,6 +160,7 @@ def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
     except np.linalg.LinAlgError:
         return None
     growth = float(loss.steepening()) if hasattr(loss, "steepening") else 0.0
+    # How well the computed inverse is one: all squared lengths are widened by it.
     error = _error(at, growth, H, inverse, loss_units(loss))
     if not error < TRUSTED:
         return None
@@ -179,6 +182,7 @@ def _stationary_point(problem: Problem, w: np.ndarray) -> tuple[Gradient, np.nda
         if factor is None:
             factor = cholesky(_matrix(problem, best.bends))
             before = math.inf
+        # Newton's step, and the squared length of the gradient in the norm of the inverse.
         step = dpotrs(factor, best.value, lower=1)[0]
         missed = float(best.value @ step)
         if missed <= best.error**2 or time_is_up():

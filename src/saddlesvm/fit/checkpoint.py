@@ -169,6 +169,7 @@ class CheckpointFile:
             arrays |= point_arrays(saved.point, "")
         if saved.best is not None:
             arrays |= point_arrays(saved.best, "best_")
+        # The mark says whose checkpoint it is; numbers and trace go on in the next run.
         header = {
             "format": FORMAT,
             "mark": mark,
@@ -233,6 +234,7 @@ class CheckpointFile:
         try:
             with open_archive(self.path, expansion=1) as stored:
                 header = stored.json("header")
+                # Format first, then the owner: only then does the content mean anything.
                 stated = header.get("format") if isinstance(header, dict) else header
                 if stated != form:
                     raise ValueError(
@@ -351,6 +353,7 @@ def take_point(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Poin
         fine = w.dtype in floats and w.shape == wanted
         demand(fine, f"its {prefix}w has shape {w.shape}; {wanted} is needed")
     if alpha is not None:
+        # Problems that keep no dual variables write an empty array.
         shapes = ((problem.y.size,),) if classes is None else ((problem.y.size, classes), (0, 0))
         fine = alpha.dtype in floats and alpha.shape in shapes
         demand(
@@ -379,6 +382,7 @@ def take_over(state: Any, stored: Mapping[str, Any]) -> None:
             demand(fine, f"its {name} has shape {found.shape}; {fresh.shape} is needed")
             setattr(state, name, found)
         else:
+            # A number must be one that a run can come to, whatever the file holds.
             fine = found.shape == () and found.dtype == np.asarray(fresh).dtype
             demand(fine and 0.0 <= found < MOST, f"its {name} is negative, too large or no number")
             setattr(state, name, type(fresh)(found))

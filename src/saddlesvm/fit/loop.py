@@ -73,6 +73,7 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
     results: dict[int, Result] = {}
     live = list(batch.problems)
     while live:
+        # A step of the batch, then the certificates and the end of each problem it worked on.
         for problem in batch.advance(live, stop):
             if problem.finish_step(stop.is_set()):
                 results[problem.index] = batch.finished(problem.index)

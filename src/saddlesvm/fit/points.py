@@ -144,6 +144,7 @@ class Points:
         with limit_step(seconds):
             point = improve(self.problem, model or self.best)
         if point is not None:
+            # Only a lower objective counts, whatever the search promised.
             found = evaluate(self.problem, point)
             lowest = self.improved or self.best
             objective = np.inf if lowest is None else lowest.certificate.primal

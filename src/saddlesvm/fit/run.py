@@ -201,6 +201,7 @@ class Fit:
         was_running = self.end is None
         if was_running:
             self._certify_if_due(stopped)
+        # A fit that ends early may still have a better multiple of its weights.
         if self.end is not None and self.end[0] is not Outcome.CERTIFIED:
             self._improve(self.end[0])
         has_ended = self.end is not None
@@ -310,6 +311,7 @@ class Fit:
         returned = self.points.returned
         if returned is None or self.end is None or self.end[0] is Outcome.FAILED:
             return
+        # The better model may prove the gap after all.
         certificate = proof(*returned)
         if certificate.sound and self.limits.prove(certificate):
             self.end = Outcome.CERTIFIED, self.limits.describe(certificate)
@@ -396,6 +398,7 @@ class Fit:
             return Outcome.INTERRUPTED, "interrupted"
         if not np.isfinite(self.state.w).all():
             return Outcome.FAILED, "the weights are not finite"
+        # Time is kept for the last certificate.
         limit = limits.reached_limit(self.epochs, self.watches.total, reserve=self.reserve())
         if limit is not None:
             return limit
@@ -509,6 +512,7 @@ class Fit:
         assert self.checkpoint is not None
         # Other draws than those of the run before: repeating them would weigh their rows twice.
         seed = (seed + int(self.earlier["rows_touched"])) % 2**32
+        # A state with its own weights needs no point to begin at.
         start = None if "w" in saved.state else saved.point
         try:
             state = self.solver.init(self.problem, seed, start)
@@ -540,6 +544,7 @@ class Fit:
         problem = self.problem
         returned = self.points.returned
         assert self.end is not None
+        # No objective was finite: zeros, and a certificate that proves nothing.
         if returned is None:
             certificate = Certificate(np.nan, np.nan)
             weights = np.zeros(problem.n_features)

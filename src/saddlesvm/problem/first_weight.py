@@ -94,6 +94,7 @@ class EmptyModels:
     def multipliers(self, offset: float) -> np.ndarray:
         """``-s_i phi_i'(offset)`` of all rows, shape (n_all,)."""
         alpha = np.zeros(self.problem.y.size)
+        # Without weights all margins are the offset.
         dual_of_margins(self.problem.pointwise, self.problem.members, self.nowhere, offset, alpha)
         return alpha
 

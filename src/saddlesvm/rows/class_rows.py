@@ -171,6 +171,7 @@ def sparse_scores(X: CSR, first: int, W: np.ndarray, out: np.ndarray) -> None:
             b = X.data[p + U(1)]
             c = X.data[p + U(2)]
             d = X.data[p + U(3)]
+            # The four features' weights of all classes, each a contiguous row.
             wa = W[U(X.indices[p])]
             wb = W[U(X.indices[p + U(1)])]
             wc = W[U(X.indices[p + U(2)])]
@@ -196,6 +197,7 @@ def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray) -> None:
         p = U(X.indptr[first + q])
         stop = U(X.indptr[first + q + 1])
         while p < stop:
+            # x_ij times the factors of all classes, added to a contiguous row.
             x = X.data[p]
             part = W[U(X.indices[p])]
             for k in range(K):

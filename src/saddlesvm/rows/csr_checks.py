@@ -44,6 +44,7 @@ def first_repeat(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> in
     """
     if indptr[0] != 0 or indptr[-1] > indices.size:
         return -2
+    # Row pointers first: the other checks rely on them.
     falling = np.flatnonzero(indptr[1:] < indptr[:-1])
     if falling.size:
         return -2 - int(falling[0])
@@ -55,6 +56,7 @@ def first_repeat(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> in
         outside = np.flatnonzero((named < 0) | (named >= n_features))
         if outside.size:
             return -2 - int(row[outside[0]])
+        # A repeat is known; the rest is still searched for indices out of range.
         if answer >= 0:
             continue
         # Positions in the flattened dense matrix: equal ones are neighbours once they are sorted.
@@ -70,6 +72,7 @@ def blocks_of_rows(indptr: np.ndarray) -> Iterator[slice]:
     count = indptr.size - 1
     start = 0
     while start < count:
+        # The last row that ends within BLOCK indices; at least one row.
         stop = int(np.searchsorted(indptr, indptr[start] + BLOCK, side="right")) - 1
         stop = min(max(stop, start + 1), count)
         yield slice(start, stop)
@@ -103,6 +106,7 @@ def canonical(X: Any) -> Any:
             f"the sparse matrix is malformed in row {-2 - fault}: column indices must be from 0 to "
             f"{X.shape[1] - 1}, and row pointers ascending"
         )
+    # SciPy must not trust its cached flag.
     repaired = X.copy()
     repaired.has_canonical_format = False
     repaired.sum_duplicates()

@@ -28,6 +28,7 @@ def is_on_device(X: Any) -> bool:
         return False
     if not (hasattr(X, "__array_namespace__") or is_torch(X)):
         return False
+    # The device by its name, if it has one, or by DLPack's code.
     name = getattr(X, "device", "")
     named_otherwise = not callable(name) and "cpu" not in str(name).lower()
     return named_otherwise or int(X.__dlpack_device__()[0]) != CPU
@@ -112,6 +113,7 @@ class Device(Passes):
         xp = namespace_of(self.array)
         for rows, block in place.blocks():
             found[rows] = brought(xp.sum(block * block, axis=1))
+        # The virtual feature, which the array does not hold.
         found += self.X.bias**2
         return found
 

@@ -32,6 +32,7 @@ def read_at(file: int, buffer: memoryview, position: int) -> int:
     """Read bytes of a file from `position` into a buffer, with one call; return how many."""
     if hasattr(os, "preadv"):
         return os.preadv(file, [buffer], position)
+    # Without preadv a file has one position, which threads take in turn.
     with ONE_POSITION:
         os.lseek(file, position, os.SEEK_SET)
         read = os.read(file, len(buffer))
@@ -106,6 +107,7 @@ class Column:
             np.copyto(out, self.array[start:stop])
             return
         position = self.place.offset + start * self.item
+        # The system may return fewer bytes than asked for: read on until all are there.
         left = memoryview(out.reshape(-1).view(np.uint8).data)
         while left:
             try:
@@ -304,6 +306,7 @@ class BlockReader:
         values = np.cumsum([0, *(self.starts[chunk + 1] - self.starts[chunk] for chunk in chunks)])
         X = self._view(buffer, int(ends[-1]), int(values[-1]))
         block = RowBlock(chunks, parts, X, judged, buffer.margins[: len(judged), : ends[-1]])
+        # The system fetches the next chunks while this one is read and its margins are computed.
         for chunk in chunks[1:AHEAD]:
             self._expect(chunk)
         for k, chunk in enumerate(chunks):
@@ -334,6 +337,7 @@ class BlockReader:
             column.read(*span, room[first : first + span[1] - span[0]])
             self.bytes_read += (span[1] - span[0]) * column.item
         if len(self.columns) > 1:
+            # The chunk's row pointers count values from the beginning of the file: shift them.
             pointers = buffer.parts[2][
                 row : row + int(self.edges[chunk + 1] - self.edges[chunk]) + 1
             ]
@@ -380,6 +384,7 @@ def stacked_rows(pieces: list[Any]) -> Rows:
         values = [piece.values for piece in pieces]
         pieces.clear()
         return first._replace(values=_poured(values))
+    # The pointers of each piece begin where the values of the piece before it end.
     ends = np.cumsum([0, *(piece.indptr[-1] for piece in pieces)])
     shifted = [piece.indptr[1:] + end for piece, end in zip(pieces, ends[:-1], strict=True)]
     indptr = read_only(np.concatenate([first.indptr[:1], *shifted]).astype(first.indptr.dtype))
@@ -393,6 +398,7 @@ def _poured(parts: list[np.ndarray]) -> np.ndarray:
     """Stack arrays along the first axis; each is freed as it is copied."""
     whole = np.empty((sum(len(part) for part in parts), *parts[0].shape[1:]), parts[0].dtype)
     done = 0
+    # Taken from the end of the list, each part is freed when it is copied.
     parts.reverse()
     while parts:
         part = parts.pop()

@@ -88,6 +88,7 @@ def memory_bytes(memory: Any) -> int:
     n_bytes = memory
     if isinstance(memory, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", memory, re.I)
+        # A number, an optional unit and an optional B or iB.
         n_bytes = None
         if match:
             n_bytes = float(match[1]) * UNITS[match[2].upper()]
@@ -275,6 +276,7 @@ def _find_edges(X: Rows, n: int, count: int) -> np.ndarray:
     """Return the first row of each of `count` chunks of about the same number of bytes, and n."""
     if not X.sparse:
         return np.unique(np.linspace(0, n, count + 1).round().astype(np.int64))
+    # Sparse rows differ in length: a chunk's bytes are those of its values and of its rows.
     entry_bytes = X.data.itemsize + X.indices.itemsize
     row_bytes = X.indptr.itemsize + WORK_BYTES
     total = int(X.indptr[-1]) * entry_bytes + n * row_bytes
@@ -289,6 +291,7 @@ def _find_row(X: Any, size: float, entry_bytes: int, row_bytes: int) -> int:
     low = 0
     high = X.indptr.size - 1
     while low < high:
+        # Bytes before a row ascend with its number.
         middle = (low + high) // 2
         if int(X.indptr[middle]) * entry_bytes + middle * row_bytes < size:
             low = middle + 1

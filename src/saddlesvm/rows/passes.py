@@ -135,6 +135,7 @@ class Passes(ABC):
             work(part, out)
             return out
 
+        # In the order of the parts, so that the sum has the same bits whichever thread is first.
         whole, *others = self.each(sum_part)
         for other in others:
             whole += other
@@ -293,6 +294,7 @@ class FromFiles(Passes):
         reader = self.reader
         now = self._chunks(number)
         then = self._chunks(number + 1)
+        # The next pass begins with the first block.
         if again and not len(then):
             then = self._chunks(0)
         first = int(reader.edges[now.start])

@@ -119,6 +119,7 @@ class Memory:
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``x_i . W`` of the rows of a block, the intercept included."""
+        # Several classes share the visit to each stored value.
         if self.is_sparse and W.ndim == 2:
             of_classes = np.empty((block.shape[0], W.shape[1]))
             sparse_scores(self.kernel_rows(block), 0, np.ascontiguousarray(W), of_classes)
@@ -187,6 +188,7 @@ class Memory:
             products = block @ block.T
             return self.bring(products if self.matrix is None else products.toarray())
         found = np.empty((self.n, self.n))
+        # Sparse rows by columns: only pairs of rows that share a feature cost anything.
         by_column = self.matrix.tocsc()
         X = self.kernel_rows(self.matrix)._replace(bias=0.0)
         multiply_by_columns(

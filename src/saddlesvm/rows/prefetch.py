@@ -67,6 +67,7 @@ def _make_range_loop(line: Callable[..., None]) -> Callable[..., None]:
 
     @inlined
     def prefetch_range(array: np.ndarray, start: Any, stop: Any) -> None:
+        # Whole lines from the first byte of the range to its last.
         byte = U(start) * U(array.itemsize)
         end = U(stop) * U(array.itemsize)
         while byte < end:

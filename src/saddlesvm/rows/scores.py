@@ -37,6 +37,7 @@ def parts_of_rows(X: Any, least: int = 1) -> Iterator[slice]:
     n = X.shape[0]
     values_of_row = X.nnz // max(n, 1) if sparse.issparse(X) else X.shape[1]
     is_file = is_mapped(X)
+    # Parts of mapped rows are smaller: their pages are released after each part.
     most = max(least, MAPPED_VALUES if is_file else BLOCK_VALUES)
     step = max(1, most // max(values_of_row, 1))
     for start in range(0, n, step):
@@ -58,6 +59,7 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
     """
     n = X.shape[0]
     if isinstance(X, Passes):
+        # Rows in a place of their own answer with margins, a pass for each output.
         columns = [X.margins(np.append(w, 0.0)) for w in dense_weights(coef)]
         return np.column_stack(columns) + intercept
     if not sparse.issparse(coef):

@@ -39,6 +39,7 @@ def in_place(values: np.ndarray) -> np.ndarray:
     kept = kept_type(values.dtype)
     if kept is None:
         return values
+    # Kernels know no half precision: a record of sixteen bits stands for it.
     if kept == np.float16:
         return values.view(HALF)
     if kept == np.bool_:
@@ -97,6 +98,7 @@ def _pick_number(x: Any) -> Callable[..., Any]:
             return lambda x: half_of(x.float16)
         return lambda x: brain_of(x.bfloat16)
     if hasattr(x, "signed"):
+        # float32 holds whole numbers of up to sixteen bits exactly.
         if x.bitwidth <= 16:
             return lambda x: np.float32(x)
         return lambda x: np.float64(x)

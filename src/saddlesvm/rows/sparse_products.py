@@ -60,6 +60,7 @@ def multiply_by_columns(
     """``out[k, l] = x_chosen[k] . x_l``, the rows l given by columns."""
     for k in range(chosen.size):
         row = out[k]
+        # The virtual feature is in every pair; then, feature by feature, the rows that have it.
         row[:] = X.bias * X.bias
         for p in range(U(X.indptr[chosen[k]]), U(X.indptr[chosen[k] + 1])):
             j, c = U(X.indices[p]), np.float64(X.data[p])

@@ -90,6 +90,7 @@ class Posed(NamedTuple):
         free = regularizer.intercept.constrained
         rows = np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in found.pieces)])
         pull, sizes = C * found.pull, found.sizes.copy()
+        # No free row: the losses are linear, and w is the pull itself.
         if not found.pieces and not found.drawn:
             w = np.append(pull[:-1], pull[-1] + (self.w[-1] if free else 0.0))
             done = not free or _is_balanced(sizes)
@@ -98,12 +99,14 @@ class Posed(NamedTuple):
         begin = Point(np.append(self.w[:-1], self.w[-1] / stretch), start)
         best = Newton(warm_up=0, memory=memory).best_from(problem, begin, self.gap, self.share)
         alpha, own = best.alpha, problem.members[:count]
+        # The free rows' multipliers make up for what the decided ones leave of the sum zero.
         if free:
             decided = PointSizes(*sizes.tolist())
             balance(problem.pointwise, own, alpha, decided.negative - decided.positive)
         sums = loss_sums(problem.pointwise, own, np.zeros(count), 0.0, alpha)
         more = point_sizes(loss, problem.y, problem.norms, problem.weights, own, alpha, signs=True)
         add_sizes(sizes, np.array(more), LARGEST)
+        # The rows' virtual feature is stretched: so is the pull's last place while they are added.
         pull[-1] *= stretch
         add_rows(problem.X, own, C * alpha, pull)
         pull[-1] /= stretch
@@ -123,9 +126,12 @@ class Posed(NamedTuple):
         _, C, regularizer, *_ = self.setting
         X, y, weights, norms, alpha, _ = joined([*found.pieces, *found.drawn])
         count, fixed = found.taken, C * found.pull
+        # A sample alone: each row stands for n / m rows, and nothing is fixed.
         if self.sampled:
             weights *= self.sampled / y.size
             alpha, fixed = np.zeros(y.size), np.zeros(self.w.size)
+        # The drawn rows stand for all decided rows; their slope at w is taken off the fixed pull,
+        # which holds it already.
         elif found.drawn:
             each = (float(found.rows[0]) - count) / (y.size - count)
             weights[count:] *= each
@@ -133,6 +139,7 @@ class Posed(NamedTuple):
             add_rows(X, np.arange(count, y.size, dtype=np.int32), -C * alpha, fixed)
         found.pieces, found.drawn = [], []
         stretch = 1.0
+        # A charge of half the square of the intercept's way, as a penalty around the present point.
         if regularizer.intercept.constrained:
             stretch = max(1.0, np.sqrt(LIGHT / (C * max(float(found.rows[0]), 1.0))) / X.bias)
             norms = norms + (stretch**2 - 1.0) * X.bias**2
@@ -260,6 +267,7 @@ class ActiveSet(OverPasses):
         w, paid = self.at, float(found.sums[0])
         self.passes, self.active = self.passes + 1, found.taken
         primal = primal_of(setting.C, paid, setting.regularizer.value(w))
+        # The best weights so far are the model.
         if primal < self.primal:
             self.primal, self.paid, self.model = primal, paid, w
             self.estimate = relative(max(primal - self.dual, 0.0), primal, self.dual)
@@ -288,9 +296,11 @@ class ActiveSet(OverPasses):
         counted = found.counts[-1]
         if not counted or not np.isfinite(self.width):
             return
+        # Shares of free rows at the widths of the ladder; they rise with the width.
         shares = np.maximum.accumulate(found.counts[:-1]) / counted
         self.crowded = self.crowded + 1 if shares[0] > self.room else 0
         wanted = FILLED * (1.0 - self._drawn()) * self.room
+        # The width of the wanted share, by interpolation between logarithms.
         places = np.log(np.maximum(shares, 0.5 / counted)), np.log(LADDER)
         self.width *= float(np.exp(np.interp(np.log(wanted), *places)))
 
@@ -299,6 +309,7 @@ class ActiveSet(OverPasses):
         if self.width == 0.0:
             self.at, self.width = solved.w, solved.width
             return False
+        # The multipliers of free and decided rows together are a dual point: D(a) needs no pass.
         dual = dual_of(setting.C, solved.conjugates, setting.regularizer.conjugate(solved.pull))
         former = self.dual if self.balanced or not setting.regularizer.intercept.constrained else -np.inf
         better = solved.balanced and dual > former

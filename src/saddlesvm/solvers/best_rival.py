@@ -72,10 +72,12 @@ class BestRival(Softmax):
         places = np.arange(y.size)
         A = self.multipliers(rows, Z, centre, q)
         own = Z[places, y]
+        # Phi at the scores: the largest of e_k + z_k, less the own score.
         ahead = Z + 1.0
         ahead[places, y] = own
         paid = float(np.sum(self.weights(rows) * (ahead.max(axis=1) - own)))
         gained = float(A[places, y].sum())
+        # e_i at its maximiser: a_y - a . z - (q / 2) ||a - c||^2.
         away = A - centre[rows]
         smoothed = gained - float(np.vdot(A, Z)) - 0.5 * q * float(np.vdot(away, away))
         return A, Sums(paid, smoothed, -gained)
@@ -85,6 +87,7 @@ class BestRival(Softmax):
         y = self.classes[rows]
         s = self.weights(rows)
         places = np.arange(y.size)
+        # v = s e_y - c + G / q of the module's text.
         v = (Z + 1.0) / q - centre[rows]
         v[places, y] += s - 1.0 / q
         # Differences to the largest keep their digits; theta lies within s below it.
@@ -96,6 +99,7 @@ class BestRival(Softmax):
         # The k largest are positive as long as the k-th exceeds the theta that they would have.
         positive = np.maximum((ordered * counts > sums).sum(axis=1), 1)
         theta = sums[places, positive - 1] / positive
+        # a = s e_y - p: the rivals' entries are -p_k, and the own one is the sum of their sizes.
         A = -np.maximum(v - theta[:, None], 0.0)
         A[places, y] = 0.0
         taken = -(A @ self.ones)
@@ -109,6 +113,7 @@ class BestRival(Softmax):
         y = self.classes[rows]
         s = self.weights(rows)
         least = AT_BOUND * (s[:, None] if isinstance(s, np.ndarray) else s)
+        # p = s e_y - a: the classes with p_k > 0 bend, and a class alone cannot.
         p = -A
         p[np.arange(y.size), y] += s
         free = p > least
@@ -128,6 +133,7 @@ class BestRival(Softmax):
     def curve(self, rows: Any, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
         """By how much multipliers of some rows fall along a change of their scores."""
         total = bends @ self.ones
+        # (I_F - 1 1' / f) / q times the change: each class less the mean of those that bend.
         mean = np.einsum("ik,ik->i", bends, dZ) / np.where(total > 0.0, total, 1.0)
         curved: np.ndarray = bends * (dZ - mean[:, None])
         return curved
@@ -160,6 +166,7 @@ class JointNewton(Newton):
         alpha = np.asarray(start.alpha)
         W = np.ascontiguousarray(dual_weights(problem, alpha).T)
         state = RivalState(w=W, active=problem.members.size, centre=alpha[problem.members])
+        # The proximity begins in proportion to the curvature that a row's own step sees.
         state.q = max(self.q or FIRST_PROXIMITY * coordinate_curvature(problem), LEAST_PROXIMITY)
         state.best.w = W
         state.best.alpha = alpha
@@ -186,6 +193,7 @@ class JointNewton(Newton):
         steps = state.steps
         passes = state.rows_touched / n
         state = super().step(problem, state, budget)
+        # The work of this step, which the choice between both methods compares.
         state.cost = (state.rows_touched / n - passes) * pass_cost(problem)
         state.cost += (state.steps - steps) * equations_cost(problem, state.active / n)
         if len(state.best.alpha) < problem.y.size:

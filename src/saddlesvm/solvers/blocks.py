@@ -199,6 +199,7 @@ class Blocks(OverFiles):
         if alpha.any():
             w = dual_weights(streamed, alpha)
         offset = problem.intercept.multiplier(None if start is None else start.w)
+        # A free intercept's multiplier is part of the last weight.
         if offset.size:
             w[-1] += offset[0]
         n = problem.members.size
@@ -275,9 +276,11 @@ class Blocks(OverFiles):
         """Add a block's losses at the judged weights, and improve its dual variables."""
         local = problem.of_block(block)
         alpha = block.gather(state.alpha)
+        # The losses of the judged weights come first, while the block is in the cache.
         z = _judged_margins(local, block, state.judged)
         paid = loss_sums(local.pointwise, local.members, z, 0.0, np.zeros(block.size))[0]
         state.paid += float(paid)
+        # a_B <- about argmax D(a_B, a_rest), and w follows.
         self._descend(local, state, alpha, partial(self._is_worth_a_pass, state))
         block.scatter(alpha, state.alpha)
         state.conjugates += _sum_conjugates(local, alpha)
@@ -319,12 +322,14 @@ class Blocks(OverFiles):
         former = alpha.copy()
         inner = solver.init(local, draw(state.random, SEEDS))
         inner.alpha = alpha
+        # float32 rows meet float32 weights, as in memory, until the gap is too small for them.
         is_precise = local.X.dtype == np.float64 or state.fine
         inner.w = state.w if is_precise else state.w.astype(np.float32)
         gains: list[float] = []
         visits = 0
         size = local.members.size
         while size and is_worth_a_pass(gains, visits / size, inner.active / size):
+            # One pass over the rows that are still active.
             inner = solver.step(local, inner, Budget(inner.active))
             visits = int(inner.rows_touched)
             gains.append(float(inner.estimate))
@@ -445,6 +450,7 @@ def certify_sweep(
         The running pull of the dual point, and its sum of conjugates: the certificate is then a
         quick estimate. Without them one pass over the rows gives the pull.
     """
+    # One pass gives the pull of the present variables; sums over them need no rows.
     if running is None:
         pull = dual_weights(problem, alpha)
         _, conjugates, charged = sums_without_rows(problem, alpha)
@@ -452,6 +458,7 @@ def certify_sweep(
         pull, conjugates = running
         charged = abs(conjugates)
     sizes = problem.point_sizes(alpha)
+    # Losses and variables belong to different points: no sum of products a_i z_i is known.
     found = (paid, conjugates, np.inf, charged, np.inf)
     return Certificate.of(problem.strength, summed(problem.facts, found, sizes, model, pull))
 
@@ -465,6 +472,7 @@ def _keep_free_rows(
     problem: Problem, state: BlocksState, block: RowBlock, local: Any, alpha: np.ndarray
 ) -> None:
     """Keep the rows of a block whose dual variable is inside its bounds, if there is room."""
+    # A smooth loss has hardly any variable at a bound: all rows would be kept.
     if is_smooth(local.loss):
         return
     mask = np.zeros(alpha.size)
@@ -491,6 +499,7 @@ def begin_sweep(problem: Problem, state: BlocksState) -> None:
     """Begin a sweep over the present blocks."""
     reader = reader_of(problem)
     state.edges = reader.edges.copy()
+    # Blocks are composed anew: the chunks in a random order.
     state.order = np.arange(reader.n_chunks, dtype=np.int32)
     shuffle(state.random, state.order, state.order.size)
     state.following = nothing()
@@ -498,6 +507,7 @@ def begin_sweep(problem: Problem, state: BlocksState) -> None:
     state.kept = np.empty(0, dtype=np.int64)
     state.values = []
     state.norms = problem.norms
+    # The sweep judges the weights that it begins with.
     state.judged = problem.regularizer.weights(state.w).copy()
     state.epochs = float(state.sweeps)
     state.paid = 0.0

@@ -82,10 +82,12 @@ class CrammerSinger(Choosing):
         left = epochs_left(problem, course.gaps, target)
         if left is None or state.epochs < course.rests_until or not finish_fits(problem):
             return
+        # The last gap over all rows, from which either method would go on.
         gap = float(course.gaps[-1, 1])
         if gap <= target:
             return
         steps = steps_between(gap, target)
+        # Both ways to the target are priced in the same rough seconds.
         ascent_work = left * joint_epoch_cost(problem)
         newton_work = steps * step_cost(problem, state.inner.alpha)
         if ascent_work > newton_work:

@@ -91,22 +91,27 @@ class Question(NamedTuple):
             points, every = points_of(terms, chosen), np.arange(chosen.size)
             z = margins_of(terms, chosen, self.w)
             at = multipliers_at(points, every, z)
+            # Free rows are taken along as long as there is room; the others count as decided.
             mask = free_rows(points, every, z, self.width)
             mask[np.flatnonzero(mask)[max(room, 0) :]] = False
             taken, decided = np.flatnonzero(mask), np.flatnonzero(~mask)
             room -= taken.size
+            # How many rows are free at each width of the ladder, counted on a part of the strips.
             if number % COUNTED == 0:
                 found.counts[:-1] += [free_rows(points, every, z, step * self.width).sum() for step in LADDER]
                 found.counts[-1] += chosen.size
             found.rows[0] += chosen.size
+            # All sums are over the decided rows, but the losses are over all rows.
             found.sums += loss_sums(points, decided, z[decided], 0.0, at)
             found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
             norms = terms.norms[chosen]
+            # f / C of the decided rows: sum_i a_i x_i.
             combine_rows(terms.X, chosen[decided], at[decided], found.pull)
             sizes = point_sizes(terms.loss, points.y, norms, points.weights, decided, at, signs=True)
             add_sizes(found.sizes, np.array(sizes), LARGEST)
             if self.back.size:
                 found.line += losses_on_line(points, margins_of(terms, chosen, self.back), z)
+            # The draw depends on the place of the rows only, not on who reads them.
             random = np.random.default_rng([members.size, number, seed])
             drawn = decided[random.random(decided.size) < self.drawn]
             for some, pieces in ((taken, found.pieces), (drawn, found.drawn)):
@@ -167,6 +172,7 @@ def width_of(points: Pointwise, z: np.ndarray, share: float) -> float:
     if share >= 1.0:
         return np.inf
     while high > 1.1 * low:
+        # Bisection in log width, to a tenth.
         middle = np.sqrt(low * high)
         if free_rows(points, every, z, middle).mean() > share:
             high = middle

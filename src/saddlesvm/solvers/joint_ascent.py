@@ -342,6 +342,7 @@ class JointAscentState(State):
         Returns the scores computed, and the passes that ended.
         """
         K = problem.n_classes
+        # Room for a row's numbers is made for each call, which visits many rows.
         G, B, rivals = np.empty((3, K))
         position, active, done, passes = ascend(
             problem.terms,
@@ -412,6 +413,7 @@ class JointAscent(SolverBase):
         if alpha.any():
             problem.by_class(W)[:] = dual_weights(problem, alpha)
         classes = np.empty((n, K), dtype=np.int16 if K < SHORT_CLASSES else np.int32)
+        # Every row begins with its classes in the same order, all active.
         classes[:] = np.arange(K)
         return JointAscentState(
             w=W,
@@ -462,6 +464,7 @@ class JointAscent(SolverBase):
         certificate = evaluation.certificate
         state.known = certificate.relative_gap
         state.known_at = state.epochs
+        # Later estimates are relative to the certified objective.
         state.meters["scale"] = certificate.primal / (problem.unit * problem.C)
         if state.known > 2.0 * state.estimate:
             state.call_back()

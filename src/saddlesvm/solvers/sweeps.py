@@ -44,6 +44,7 @@ def sums_without_rows(problem: Problem, alpha: np.ndarray) -> tuple[float, float
         y = problem.y[chosen].astype(np.float64)
         terms = Pointwise(problem.loss, y, weights_at(problem.weights, chosen))
         every = np.arange(chosen.size)
+        # Losses at zero margins, and conjugates, which need no margins.
         found = loss_sums(terms, every, np.zeros(chosen.size), 0.0, alpha[chosen])
         paid += found[0]
         conjugates += found[1]

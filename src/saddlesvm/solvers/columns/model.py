@@ -61,6 +61,7 @@ class QuadraticModel(NamedTuple):
 
     def value(self, w: np.ndarray, slopes: np.ndarray) -> float:
         """Return the model at `w`, whose smooth part has these slopes there; without a constant."""
+        # g . (w - u) + (w - u)' H (w - u) / 2 is the mean of both slopes times w - u.
         curved = 0.5 * float((self.slopes + slopes) @ (w - self.w))
         return curved + float(self.l1 @ np.abs(w))
 

@@ -80,6 +80,7 @@ class Small:
         if problem.scale:
             Z = np.concatenate([Z, np.full((self.size, 1), problem.scale)], axis=1)
 
+        # The diagonal of R'': zero for weights that are charged their size, and a free intercept.
         self.bar = problem.penalty.l1 if isinstance(problem.penalty, L1) else 0.0
         self.penalty = np.zeros(Z.shape[1]) if self.bar else np.ones(Z.shape[1])
         if problem.intercept.constrained:
@@ -172,6 +173,7 @@ class Small:
             pull = self.weights(a) if pull is None else pull
             charged = 0.5 * ((u * u) @ self.penalty)
             conjugate = 0.5 * (pull * pull).sum(axis=-1)
+        # P = R(w) + C sum s phi(z), and D = -R*(v) - C sum s phi*(-a / s).
         of_rows: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=-1)
         primal = primal_of(self.C, self.add_losses(z), charged)
         return Found(u, a, primal, dual_of(self.C, of_rows, conjugate))
@@ -309,6 +311,7 @@ class SmallSolver(SolverBase):
         assert small is not None
         began = clock()
         before = state.epochs
+        # An epoch is a step, which visits all rows.
         until = before + max(1, budget.rows // small.size)
         best = None
         with blas_for(0.0), np.errstate(all="ignore"):

@@ -115,6 +115,7 @@ class Box:
         is_line = np.abs(above - below) <= SAME_SLOPES * (1.0 + np.abs(above))
         straight = both & is_line & (left == 0.0)
         self.fixed = np.where(straight, least, 0.0)
+        # A variable t >= 0 for each sign that a row's dual variable may have.
         up = most > 0.0
         down = (least < 0.0) & ~straight
         self.single = bool((up ^ down).all())
@@ -196,6 +197,7 @@ class Box:
         """Return the sum of values of the variables of each row, shape (K, n)."""
         if self.single:
             return values
+        # A row with two variables, one for each sign, adds both up.
         return np.bincount(self.row, values[0], self.fixed.shape[1])[None]
 
     def move(self, dw: np.ndarray, dz: np.ndarray, dt: np.ndarray, dslacks: np.ndarray) -> None:
@@ -220,6 +222,7 @@ class Box:
         They are those whose slack is the larger of the two.
         """
         t = self.ways[:, 0]
+        # Strict complementarity: near the optimum either the way or the slack goes to zero.
         share = t / self.upper
         # A slack of 1 belongs to the largest variable: all are far below their upper bounds if the
         # rows are long.
@@ -270,6 +273,7 @@ class InteriorPoint(SmallSolver):
 
     def judge(self, state: SmallState, small: Small) -> Found:
         box: Box = state.at
+        # Variables that do not tend to a bound: the rows on the margin.
         t = box.at_their_bounds()
         state.active = int(np.count_nonzero((t > 0.0) & (t < box.upper)))
         state.remark = f"interior point step {state.steps}: {state.active} rows within their bounds"

@@ -39,6 +39,7 @@ def new_scaling() -> np.ndarray:
 @inlined
 def measure_rho(scaling: np.ndarray, square_of_sum: float, sum_of_squares: float) -> None:
     """Measure rho of a round."""
+    # rho = ||sum_k v_k||^2 / sum_k ||v_k||^2; 1 if nothing has moved.
     rho = square_of_sum / sum_of_squares if sum_of_squares > 0.0 else 1.0
     numbers = scaling[0]
     numbers.rho = max(rho, FADING * numbers.rho + (1.0 - FADING) * rho)
@@ -67,6 +68,7 @@ def safe_share(linear_gain: float, square_of_sum: float) -> float:
     gain without the quadratic term being concave: the share makes this largest, and is exactly 1 if
     all of the change does not lower the dual.
     """
+    # share * linear_gain - share^2 square_of_sum / 2 is largest at their quotient.
     if linear_gain >= 0.5 * square_of_sum:
         return 1.0
     return max(linear_gain / square_of_sum, 0.0)

@@ -146,6 +146,7 @@ class ParallelDCD(DualAscent):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> ParallelState:
         """Zeros or the given dual point; all rows dealt out."""
         parts = deal_parts(problem.members, self.threads, seed)
+        # Each part begins as a run over its rows alone would, with a seed of its own.
         starts = [
             self.local.init(replace(problem, members=part), seed * self.threads + k)
             for k, part in enumerate(parts)
@@ -262,6 +263,7 @@ class ParallelDCD(DualAscent):
         state.order[: active.size] = active
         parts = state.part_meters
         meters = state.part_meters[0]
+        # The bounds of shrinking are the widest of all parts; the other numbers are sums.
         meters["bound_M"] = parts["bound_M"].max()
         meters["bound_m"] = parts["bound_m"].min()
         meters["scale"] = parts["scale"].sum()
@@ -288,6 +290,7 @@ class ParallelDCD(DualAscent):
         left = budget.rows
         while left > 0 and state.actives[0] < state.order.size:
             place = PassPosition(int(state.positions[0]), int(state.actives[0]))
+            # To the end of the pass, or of the budget.
             rest = int(meters["length"][0] or place.active) - place.position
             goal = Goal(min(left, max(rest, 1)), budget.relative_gap, 0)
             state.positions[0], state.actives[0], done = descend(
@@ -305,6 +308,7 @@ class ParallelDCD(DualAscent):
     def _call_back(self, state: ParallelState) -> None:
         """All rows of all parts are active again, and all threads begin a pass."""
         if state.alone:
+            # The sums of the single thread are shared out evenly.
             state.part_meters[:] = state.part_meters[0]
             for name in ("scale", "visits", "known_at"):
                 state.part_meters[name] /= self.threads

@@ -305,6 +305,7 @@ def asks_for_all(own: Own) -> bool:
     """Whether all of w is to be brought together after the round that was just done."""
     standing = own.standing[0]
     r = int(own.numbers[0].round) - 1
+    # All of w costs as much as its places: the more there are, the more seldom it is due.
     wide = 1 + int(WIDE_VALUES * own.w.size / ROUND_VALUES)
     return r + 1 == standing.rounds or standing.left <= 0.0 or r % wide == 0
 
@@ -362,8 +363,10 @@ def share_sums(terms: Terms, alpha: np.ndarray, team: Team, own: Own) -> None:
 def keep_from_falling(C: float, rows: np.ndarray, alpha: np.ndarray, team: Team, own: Own) -> None:
     """If the pass lowered the dual objective, undo part of it and raise sigma."""
     said = team.said
+    # D - D_kept = C (fall of the conjugates) - kept . (w - kept) - ||w - kept||^2 / 2.
     rise = C * total(said.fall) - total(said.along)
     rounding = team.rounding * (C * abs(total(said.conjugates)) + total(said.square))
+    # A fall within the rounding of w is none.
     if rise - 0.5 * total(said.moved) < -rounding:
         go_back(team, own, rows, alpha, safe_share(rise, total(said.moved)))
         be_careful(own.scaling, team.views.shape[0])
@@ -377,10 +380,12 @@ def judge(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
     scale = total(team.said.scales)
     back = total(team.said.all_back)
     active = int(standing.active)
+    # The estimate of the relative gap, by the residuals of all parts.
     own.numbers[0].gap = total(team.said.residuals) / scale if scale > 0.0 else np.inf
     keep_from_falling(terms.C, own.deck.order[:active], alpha, team, own)
     if own.k == parts - 1:  # the last place of w is in its share
         move_offset(team.base, own.offset)
+    # If some parts look at all their rows again, the others follow.
     if 0.0 < back < parts:
         standing.active = call_back(own.deck, rules, own.meters, active)
 
@@ -396,6 +401,7 @@ def visit(terms: Terms, rules: Rules, alpha: np.ndarray, team: Team, own: Own) -
     standing.left -= standing.rows / rounds
     # The r-th of equal shares of the pass, to the row.
     some = share(length, r + 1, rounds) - share(length, r, rounds)
+    # Coordinate ascent with sigma C in the place of C, on the part's own view of w.
     strength = own.scaling[0].sigma * terms.C
     scaled = Terms(
         terms.X, terms.loss, terms.y, terms.weights, terms.norms, strength, terms.penalty
