@@ -2,8 +2,9 @@
 Scale the features, or do not
 =============================
 
-Features of very different size are hard for coordinate methods. The default solver certifies such data, too: it
-changes to Newton's method. Scaling makes the data easy, and the penalty then treats all features alike.
+Features of very different size are hard for coordinate methods. The default solver certifies such data, too, and a
+set as small as this one by an interior point method. Scaling makes the data easy, and the penalty then treats all
+features alike.
 """
 
 # %%
