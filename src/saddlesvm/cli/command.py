@@ -186,6 +186,7 @@ def check_outputs_differ(command: click.Command, ctx: click.Context) -> None:
         name = ctx.params[str(param.name)]
         if not name:
             continue
+        # Two spellings of a path may lead to one file.
         path = os.path.realpath(name)
         if path in written:
             raise DataError(f"{name}: is given for two outputs; each needs a file of its own")

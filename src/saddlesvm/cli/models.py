@@ -157,6 +157,7 @@ def read_settings(settings: Any, entry: register.Entry) -> dict[str, Any]:
 
 def read_setting_like(default: object, name: str, text: str) -> Any:
     """Read a value of the type of a default; if that is text, a number if the text is a number."""
+    # A bool is an int to Python, so it comes first.
     if isinstance(default, bool):
         if text.lower() not in YES_OR_NO:
             raise ValueError(f"--set {name}={text}: yes or no is allowed")

@@ -140,6 +140,7 @@ def reading_options(*further: Decorator) -> Decorator:
     def decorate(function: Any) -> Any:
         @functools.wraps(function)
         def call_with_reading(*given: Any, **options: Any) -> int:
+            # The command sees these options as one value.
             fields = {name: options.pop(name) for name in READING_FIELDS if name in options}
             reading = Reading(**fields)
             if isinstance(options.get("data"), list):
@@ -313,6 +314,7 @@ def model_options(*further: Decorator) -> Decorator:
     def decorate(function: Any) -> Any:
         @functools.wraps(function)
         def call_with_model(*given: Any, **options: Any) -> int:
+            # Keep the options that were given, and leave the defaults to the estimator.
             asked = {}
             for name in MODEL_PARAMETERS:
                 value = options.pop(name, None)

@@ -79,6 +79,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         prepare_output()
         code = program.main(words or ["--help"], prog_name="saddlesvm", standalone_mode=False)
+        # Without arguments the program shows its help, and ends as after a wrong use.
         return int(code) if words else USAGE_ERROR
     except click.ClickException as error:
         print_error(f"saddlesvm: error: {error.format_message()}")

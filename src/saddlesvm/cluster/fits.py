@@ -301,6 +301,7 @@ class ClusterFits:
         for C in sorted(float(value) for value in Cs):
             if self.plan.max_time is not None:
                 left = self.plan.max_time - (time.perf_counter() - began)
+                # The first C is fitted however short the time is.
                 if start is not None and left <= 0.0:
                     return
             plan = replace(self.plan, C=C / self.plan.share, max_time=left)

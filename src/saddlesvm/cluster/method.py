@@ -177,6 +177,7 @@ class ClusterMethod:
                 self.end = outcome, "every problem is certified"
             elif outcome is not None:
                 self.end = outcome, "what is left of the gap is rounding"
+        # Before the first model there is nothing to return, and the interrupt goes on.
         except Stopped:
             if self.proves_itself and not self.engine.has_model:
                 raise
@@ -191,6 +192,7 @@ class ClusterMethod:
         if self.end is None and self.trace:
             limits = Limits(self.plan.tol, self.plan.max_rounds, self.plan.max_time)
             spent = time.perf_counter() - self.began
+            # Limits first; then a stall; then somebody who wants to stop.
             self.end = limits.reached_limit(self.rounds, spent, "rounds")
             if self.end is None and self.is_stuck:
                 gap = self.trace[-1]["relative_gap"]

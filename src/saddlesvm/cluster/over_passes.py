@@ -87,6 +87,7 @@ def look_at_rows(part: Partition, order: PassOrder) -> PassAnswers:
     sizes = np.zeros((len(each), SIZES))
     if not part.size:
         return PassAnswers(each, sizes)
+    # Questions may take rows along: a partition gives up to twice its share, as they are uneven.
     share = min(1.0, UNEVEN * part.size / order.n)
     for k, problem in enumerate(part.problems(order.loss, order.C, order.problems)):
         if problem.members.size:

@@ -249,6 +249,7 @@ def as_matrix(X: Matrix) -> Any:
         raise ValueError("Complex data not supported: features must be real numbers")
     if sparse.issparse(values):
         return canonical(sparse.csr_array(values, dtype=precision_of(values.dtype)))
+    # Types of few bits, such as uint8, stay as they are; all others become float64.
     if given is not None and kept_type(given) is not None:
         return np.ascontiguousarray(values)
     with naming_columns(X):

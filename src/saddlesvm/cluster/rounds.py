@@ -159,6 +159,7 @@ class Improved(NamedTuple):
 @measure_cost
 def improve(part: Partition, duals: Duals, W: np.ndarray, order: DualOrder) -> Improved:
     """Take the share of the last change, then propose a new change against the shared weights W."""
+    # Take the share of the last proposal that the sum of all proposals could bear.
     alpha = duals.after(order.shares)
     change = np.zeros_like(alpha)
     report = empty_report(*W.shape)
@@ -167,6 +168,7 @@ def improve(part: Partition, duals: Duals, W: np.ndarray, order: DualOrder) -> I
         if not problem.members.size:
             continue
         report.found[k] = sums_of_margins(problem, W[k], alpha[k])
+        # Local dual ascent from alpha; sigma allows for what other partitions add to w meanwhile.
         proposal, move = descend(problem, alpha[k], W[k], order.sigmas[k], order.seed + k)
         change[k] = proposal - alpha[k]
         report.moves[k] = move
@@ -313,6 +315,7 @@ class DualRounds(ClusterMethod):
         except Exception as loss:
             is_known = self.engine.survive(loss)
             left = []
+            # The newest dual variables that are left, or those of the round before, or zero.
             for part, duals, before in zip(self.engine.parts, self.duals, former, strict=True):
                 if is_known and self.engine.has(duals):
                     left.append(duals)
@@ -477,6 +480,7 @@ def mix_partitions(parts: list[Any], seed: int, submit: Callable[..., Any]) -> l
     count = len(parts)
     hands = min(count, MOST_HANDS)
     stride = -(-count // hands)
+    # A stride without a common divisor deals each hand once.
     if np.gcd(stride, count) > 1 and stride * hands != count:
         stride = next(step for step in range(stride, count + 1) if np.gcd(step, count) == 1)
     dealt = [submit(deal_rows, part, hands, seed + k) for k, part in enumerate(parts)]

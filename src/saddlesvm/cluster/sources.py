@@ -155,6 +155,7 @@ def _row_blocks(X: Any) -> list[Any]:
     if hasattr(X, "to_delayed"):
         return list(X.to_delayed())
     advice = "For data in memory use saddlesvm"
+    # A single file or store belongs into a list, too.
     if isinstance(X, (str, os.PathLike)) or hasattr(X, "sample_weight"):
         advice = "Put it into a list (of a pattern, glob.glob gives one)"
     raise ValueError(

@@ -155,6 +155,7 @@ def _open_parquet(path: Path) -> Iterator[Any]:
         raise DataError(
             f"{path}: is a compressed Parquet file; decompress it first (Parquet compresses inside)"
         )
+    # A damaged footer may claim any size: allow no more than the file has.
     limit = max(_FOOTER_BYTES, path.stat().st_size)
     limits = {"thrift_string_size_limit": limit, "thrift_container_size_limit": limit}
     with _arrow_errors(path, "Parquet"), pq.ParquetFile(path, **limits) as file:

@@ -60,6 +60,7 @@ def _describe_bad_value(values: np.ndarray) -> str | None:
     if values.dtype.kind in "biuf":
         return None
     for value in values.ravel().tolist():
+        # Text that spells a number can be converted.
         if isinstance(value, str):
             try:
                 float(value)

@@ -340,6 +340,7 @@ def check_classes(texts: Sequence[str], where: str) -> list[str]:
             f"Name another with --label (allowed are {MOST_CLASSES:,} classes, "
             f"of up to {LONGEST_LABEL} characters)"
         )
+    # "true", "True" and "TRUE" are one class.
     if {text.lower() for text in texts} <= {"true", "false"}:
         return [text.title() for text in texts]
     return list(texts)

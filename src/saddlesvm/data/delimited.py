@@ -406,6 +406,7 @@ def _fault_of_cell(
 
 def _fault_of_label(cell: str, task: Task | None) -> str | None:
     """Say what is wrong with a label; return None if nothing is."""
+    # A line break within a label: a quote was never closed.
     if "\n" in cell:
         return _OPEN_QUOTE
     if cell.lower() in _MISSING_LABEL:

@@ -104,6 +104,7 @@ def _find_label_file(path: Path, *, required: bool) -> Path | None:
     stem = path.name
     for ending in _ENDINGS[1:]:
         stem = stem.removesuffix(ending)
+    # "train-images-idx3-ubyte" has its labels in "train-labels-idx1-ubyte".
     name = re.sub(r"idx\d", "idx1", stem.replace("images", "labels"))
     if name == stem:
         if required:

@@ -255,6 +255,7 @@ def _kind_of_numbers(name: str, values: np.ndarray) -> ChosenKind:
         return _unless_constant(distinct.size, ChosenKind(Kind("number"), ""))
     is_whole = bool((known == np.floor(known)).all())
     if is_whole and distinct.size == values.size:
+        # 1, 2, 3, ... counts the rows; so may different whole numbers in a column named "id".
         counts_rows = (
             values.size >= FEWEST
             and distinct[0] in (0.0, 1.0)

@@ -427,6 +427,7 @@ class StorePart(NamedTuple):
         if self.kind_of_labels == "numbers":
             return labels
         classes = np.array(self.header["labels"]["classes"], dtype=str)
+        # A damaged file may hold any code.
         if labels.size and not 0 <= labels.min() <= labels.max() < classes.size:
             raise DataError(
                 f"{self.arrays['labels'].path}: is damaged: it holds a code without a class"

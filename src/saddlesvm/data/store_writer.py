@@ -137,6 +137,7 @@ class StoreWriter:
             raise DataError(
                 f"{self.name}: exists already; overwrite it (overwrite=True), or give another name"
             )
+        # A wrong path must not delete anything but a store.
         if not (self.target / HEADER).is_file():
             raise DataError(
                 f"{self.name}: is not a store, so it is not overwritten; "

@@ -195,6 +195,7 @@ def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
     size = float(np.sqrt(np.average(np.square(z), weights=weights))) or 1.0
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        # The cross-entropy of targets and p = 1 / (1 + exp(-m)), and its gradient (Platt 1999).
         m = parameters[0] * z / size + parameters[1]
         p = expit(m)
         value = float(weights @ (np.logaddexp(0.0, m) - target * m))

@@ -178,6 +178,7 @@ class ColumnLearner:
         transformer.vocabulary_ = {word: position for position, word in enumerate(words)}
         transformer.fixed_vocabulary_ = False
         frequencies = np.array([counts[word] for word in words], dtype=np.float64)
+        # The inverse document frequency of TfidfVectorizer: ln((1 + n) / (1 + df)) + 1.
         transformer.idf_ = np.log((1.0 + self.n_rows) / (1.0 + frequencies)) + 1.0
         return transformer
 

@@ -125,9 +125,11 @@ def kind_of_group(group: str, column: str) -> Kind:
 def transformer_for(kind: Kind, missing: str = "mean") -> Any:
     """Return the transformer for columns of a kind."""
     if kind.name == "number":
+        # A missing number becomes the mean or the median; a further column says where it was.
         imputer = SimpleImputer(strategy=missing, add_indicator=True, keep_empty_features=True)
         return make_pipeline(imputer, StandardScaler())
     if kind.name == "category":
+        # A category that the training rows did not have is zero in all columns.
         return OneHotEncoder(handle_unknown="ignore")
     if kind.name == "date":
         return Dates(order=kind.way or "ymd")

@@ -287,6 +287,7 @@ class FoldSearchOnFiles:
         for first, last in self._ranges():
             X = self.whole.X[first:last]
             for k, (fitted, test) in enumerate(zip(fits, self.tests, strict=True)):
+                # The rows of the fold that lie in this range.
                 held = test[slice(*np.searchsorted(test, [first, last]))]
                 if held.size:
                     scores = linear_scores(X[held - first], fitted.coef, fitted.intercept)
@@ -312,6 +313,7 @@ def reached_by_all(Cs: np.ndarray, table: FoldTable) -> tuple[np.ndarray, np.nda
     KeyboardInterrupt
         No value of C was reached by every fold.
     """
+    # Keep the values of C before the first one that a fold missed.
     missing = ~(table.done.all(axis=1) | table.given_up)
     k = int(np.argmax(missing)) if missing.any() else Cs.size
     if not table.done[:k].all(axis=1).any():

@@ -398,5 +398,6 @@ def pair_problems(
     W = weights_of(*weights, value)
     for sub in posed.problems:
         problem = sub.problem(X, posed.loss, **options)
+        # A joint problem has the vectors of all classes, any other problem has its own.
         is_joint = isinstance(problem, JointProblem)
         yield sub, problem, splits.each_class(W) if is_joint else W[sub.index]

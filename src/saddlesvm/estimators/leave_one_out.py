@@ -309,6 +309,7 @@ class Estimation:
             np.column_stack([getattr(one.rows, name) for one in found]) for name in ("low", "high")
         )
         verdicts = self._verdicts(low, high)
+        # A regression has no labels to decide.
         open_labels = ~verdicts.decided if verdicts.decided.size else np.zeros(len(low), dtype=bool)
         infinite = ~np.isfinite(high - low).all(axis=1)
         chosen = np.flatnonzero(open_labels | infinite)
@@ -327,6 +328,7 @@ class Estimation:
         least, most = bounds_of_free_intercept(problem, w, dual, infinite, self.own.count)
         low = rows.low.copy()
         high = rows.high.copy()
+        # Both bounds hold: keep the nearer one.
         low[infinite] = np.maximum(low[infinite], least)
         high[infinite] = np.minimum(high[infinite], most)
         return replace(rows, low=low, high=high, margins=np.clip(rows.margins, low, high))

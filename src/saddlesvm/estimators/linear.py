@@ -583,6 +583,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         self, codes: np.ndarray, sample_weight: ArrayLike | None, labels: Labels
     ) -> Training:
         """Return the sub-problems of rows with these class numbers."""
+        # What to do if a class has no row that counts.
         needs = ""
         if self.multi_class not in ("ovr", "ovo"):
             needs = f"with multi_class={self.multi_class!r} every class needs one"

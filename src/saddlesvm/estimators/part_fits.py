@@ -62,6 +62,7 @@ class PartFits:
         self.chosen = chosen
         options = clone(template).set_params(warm_start=True, C=1.0, probability=False)
         self.options: Any = give_features(options, {"n_features_in_": X.shape[1]})
+        # A fold may lack a class that other rows have.
         known = y if chosen is None else y[chosen]
         self.labels = Labels(encode_classes(known)[0])
         count = self.labels.classes.size

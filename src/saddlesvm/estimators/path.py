@@ -214,6 +214,7 @@ class HandOver:
 
     def take_if_close(self, fit: Fit) -> None:
         """Take the point of a fit under way if it is good enough."""
+        # Written so that an estimate of NaN is not close.
         if self.ready.is_set() or not fit.state.estimate <= self.gap or fit.state.epochs == 0.0:
             return
         point = fit.solver.solution(fit.problem, fit.state)
@@ -222,6 +223,7 @@ class HandOver:
             return
         w = np.array(point.w, dtype=np.float64)
         duals = problem.C * np.atleast_2d(np.asarray(point.alpha).T)
+        # Several vectors, as of a joint machine, are not handed over.
         if w.ndim != 1 or len(duals) != 1:
             return
         intercept = (problem.scale or 0.0) * w[-1:]

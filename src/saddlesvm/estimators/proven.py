@@ -118,6 +118,7 @@ def prove_labels(fitted: Fitted, X: RowsLike, predicted: Any) -> np.ndarray:
         )
     classes = fitted.labels.classes
     number, proven = fitted.proof.labels(X, classes.size, label_rule(fitted))
+    # The proof tells the label of the optimum; it has to be the predicted one.
     if fitted.several_labels:
         dense = predicted.toarray() if hasattr(predicted, "toarray") else predicted
         return proven & (number == dense)

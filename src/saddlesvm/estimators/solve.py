@@ -276,6 +276,7 @@ def goes_by_blocks(template: Estimator, design: Design, solver: Any = None) -> b
     if not asked and (fits or not does_not_fit(design.X, memory)):
         return False
     missing = find_missing_for_blocks(template, solver)
+    # If only the size of the rows asks for blocks, an option that needs memory goes first.
     if missing and (asked or memory is not None):
         raise ValueError(f"training block by block (memory=, or solver='blocks') {missing}")
     return not missing

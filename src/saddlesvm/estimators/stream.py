@@ -145,6 +145,7 @@ class PegasosStream:
     def _learn_one(self, k: int, solver: Pegasos, problem: Problem) -> Evaluation:
         """Make a pass over the rows of sub-problem k; return its weights with their certificate."""
         state = solver.init(problem, self.seed + k + SEED_STEP * self.passes)
+        # Go on from the state in which the last call left this sub-problem.
         if k < len(self.states):
             earlier = self.states[k]
             state = dataclasses.replace(

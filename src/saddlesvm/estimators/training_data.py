@@ -313,6 +313,7 @@ def describe_label(table: Table, label: Label) -> str | None:
     words = f"column {name!r}"
     number = name.removeprefix("column ")
     if name.startswith("column ") and number.isdigit():
+        # A column without a name is "column 3", and --label counts from 0.
         words = f"{name} (--label {int(number) - 1})"
     if label is not None:
         return words

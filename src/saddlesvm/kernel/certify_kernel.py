@@ -317,10 +317,12 @@ def posing(model: Any, name: str) -> Any:
         fitted = held_machine(model)
         if fitted.chosen_C is None:
             return fitted.template
+        # C=inf was fitted with this finite C.
         return clone(fitted.template).set_params(C=fitted.chosen_C)
     given = model.get_params(deep=False)
     made = KINDS[name](**{one: given[one] for one in POSING if one in given})
     if has_hard_margin(made):
+        # A hard margin: any C that no coefficient reaches poses the same problem.
         made.C = 2.0 * float(np.abs(dense_duals(model.dual_coef_)).max(initial=1.0))
     return made
 

@@ -134,6 +134,7 @@ def _noise(K: np.ndarray, unit: float) -> float:
 
 def _of_pairs(K: np.ndarray) -> str:
     """A pair of rows whose matrix has a negative determinant, in words."""
+    # Cauchy and Schwarz: k(x, z)^2 <= k(x, x) k(z, z) for every positive semi-definite kernel.
     roots = np.sqrt(np.diagonal(K).astype(np.float64))
     for top in range(0, K.shape[0], BLOCK):
         part = K[top : top + BLOCK]

@@ -156,6 +156,7 @@ def solve_strongly(
     C = strength.get("C", 1.0)
     if not math.isinf(C):
         return solve_problems(template, kernel, X, posed, strength, former, known), C, None
+    # Raise C until no multiplier reaches its bound: then a larger C has the same optimum.
     for C in STRONGER:
         results = solve_problems(template, kernel, X, posed, {"C": C}, former, known)
         ended_early = any(result.outcome in EARLY for result in results)

@@ -215,6 +215,7 @@ def pair_duals(duals: Any, n_support: np.ndarray, n_classes: int) -> np.ndarray:
     pairs = list(combinations(range(n_classes), 2))
     ends = np.concatenate([[0], np.cumsum(n_support)])
     found = np.zeros((len(pairs), dense.shape[1]))
+    # For i < j: vectors of class i have their coefficients against j in row j - 1, those of j in i.
     for row, (i, j) in zip(found, pairs, strict=True):
         row[ends[i] : ends[i + 1]] = dense[j - 1, ends[i] : ends[i + 1]]
         row[ends[j] : ends[j + 1]] = dense[i, ends[j] : ends[j + 1]]
@@ -285,6 +286,7 @@ def starts_from(
     if former is None:
         return None
     duals = pair_duals(former.duals, former.n_support, former.n_classes)
+    # Models of several classes keep coefficients of the opposite sign.
     if former.n_classes > 2:
         duals = -duals
     found = spread_duals(duals, former.support, n)
@@ -293,5 +295,6 @@ def starts_from(
             f"warm_start needs as many sub-problems as the last fit, {len(found)}; this fit "
             f"has {problems}: set warm_start=False"
         )
+    # The bounds of the coefficients grow with C, and so do most coefficients.
     factor = C / former.C if former.C and C else 1.0
     return [factor * (beta if order is None else beta[order]) for beta in found]

@@ -135,6 +135,7 @@ def fit_in_turn(
     """Fit for one value of a parameter after the other; return the fits, and seconds of each."""
     fits: list[KernelFitted] = []
     seconds: list[float] = []
+    # Facts of the kernel matrix are computed once for all fits.
     known = KnownFacts()
     former = None
     for value in values.tolist():

@@ -341,6 +341,7 @@ def error_of_values(programs: Programs, k: int, beta: np.ndarray) -> tuple[float
     none = 0.0
     one = 0.0
     two = 0.0
+    # Sums of |beta|, alone and times each of the two functions that bound errors.
     for i in range(programs.begins[k], programs.begins[k + 1]):
         size = abs(beta[i])
         none = none + size

@@ -169,6 +169,7 @@ def moderate_rows(X: Matrix) -> Matrix:
     extreme = (largest > 0.0) & ~((largest > SMALL_ENTRY) & (largest < LARGE_ENTRY))
     if not extreme.any():
         return X
+    # A power of two changes the exponent of a value and none of its digits.
     exponents = np.where(extreme, -np.frexp(largest.astype(np.float64))[1], 0)
     if sparse.issparse(X):
         lengths = np.diff(X.indptr)
@@ -257,6 +258,7 @@ def _of_used_columns(A: Matrix, B: Matrix) -> tuple[Matrix, Matrix]:
     """
     if not (sparse.issparse(A) and sparse.issparse(B)) or A.shape[1] <= A.nnz + B.nnz:
         return A, B
+    # Number the columns that occur in either matrix anew.
     used, places = np.unique(
         np.concatenate([A.indices[: A.nnz], B.indices[: B.nnz]]), return_inverse=True
     )
@@ -304,6 +306,7 @@ def block_of(K: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     if ends.size > RUNS:
         return np.ascontiguousarray(K[chosen].take(chosen, axis=1))
     out = np.empty((chosen.size, chosen.size), K.dtype)
+    # Each run of successive numbers is a block of K.
     places = [slice(a, b) for a, b in zip([0, *ends], [*ends, chosen.size], strict=True) if a < b]
     for rows in places:
         for columns in places:

@@ -294,6 +294,7 @@ class NuRegression:
     def posed(self, problem: KernelProblem) -> KernelProblem:
         """Return two rows for each point, for targets above the tube and for targets below it."""
         n = problem.n
+        # sum_g a = nu sum s / 2 for each side of the tube, see the module.
         half = 0.5 * self.nu * float(problem.row_weights.sum())
         sides = np.arange(2 * n, dtype=np.int32).reshape(2, n)
         return dataclasses.replace(

@@ -151,11 +151,13 @@ def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
         points = X
     else:
         X = X if dtype == np.float32 else X.astype(np.float64)
+        # Distances stay the same, and products become smaller, if the mean is subtracted.
         shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         half = gamma * np.concatenate(
             [np.einsum("ij,ij->i", part - shift, part - shift) for part in in_float64(X)]
         )
         points = X - shift
+    # float32 rounds a large exponent so much that the kernel value shows it.
     dtype = dtype if half.max(initial=0.0) <= FLOAT32_EXPONENT else np.float64
     return RadialRows(points.astype(dtype, copy=False), half.astype(dtype), gamma)
 

@@ -186,6 +186,7 @@ class RowTable:
         n = squares.size
         kernel = self.kernel
         kinds = {"linear": LINEAR, "rbf": RADIAL, "sigmoid": SIGMOID} | dict.fromkeys(POWERS, POWER)
+        # Compiled code does not look for infinite values, so none may occur.
         with np.errstate(over="ignore"):
             largest = max(kernel.gamma, 1.0) * squares.max(initial=1.0) + abs(kernel.coef0)
             if kernel.metric in POWERS:

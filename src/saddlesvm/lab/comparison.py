@@ -204,6 +204,7 @@ def finished_runs(trace: str | os.PathLike[str] | None, dataset: Dataset) -> pd.
     if not Path(trace).exists():
         return traces.tidy_trace([])
     frame = traces.drop_unfinished(traces.read_trace(trace))
+    # Each run names its data by their fingerprint.
     others = set(frame["data"]) - {dataset.fingerprint}
     if others:
         raise ValueError(

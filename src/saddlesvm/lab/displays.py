@@ -335,6 +335,7 @@ class PathDisplay(Display):
         """Return the largest weights over C, of the first sub-problem if there are several."""
         grid = self.path.grid(FINE)
         weights = np.stack([np.atleast_2d(self.path.coef(C))[0] for C in grid])
+        # The features whose weight is the largest anywhere along the path.
         largest = np.argsort(-np.abs(weights).max(axis=0))[:MOST_WEIGHTS]
         n_weights = weights.shape[1]
         series = []

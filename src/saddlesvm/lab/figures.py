@@ -209,6 +209,7 @@ def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
     lines = contour_generator(shade.x, shade.y, shade.values).lines(level)
     if not lines:
         return np.empty(0), np.empty(0)
+    # NaN lifts the pen between two lines.
     gap = np.full((1, 2), np.nan)
     parts: list[Any] = []
     for line in lines:
@@ -233,6 +234,7 @@ def margins_chart(
     series = []
     for sign, style, name in zip((-1.0, 1.0), CLASS_STYLES, names, strict=True):
         counts, _ = np.histogram(scores[y == sign], bins=edges)
+        # Steps have one edge more than counts.
         series.append(Series(name, edges, np.append(counts, 0.0), style=style, steps=True))
     caption = "Distances of the rows from the border; the margin is between the outer dotted lines."
     return Chart(

@@ -90,6 +90,7 @@ class Recorder:
         self.bars = np.zeros(0)
         self.aside: list[int] = []
         self.frames: list[dict[str, Any]] = []
+        # The first frame shows the start.
         self._append_frame([], None)
 
     @staticmethod

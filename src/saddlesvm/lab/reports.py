@@ -167,6 +167,7 @@ def path_report(
     if display.scores:
         report.section("Which C", display.error_chart())
     models = report.section("The models", display.weights_chart())
+    # A penalty with an l1 norm sets weights to zero: show how many are left.
     has_zero_weights = not all(np.all(model.coef_) for model in path.models)
     if has_zero_weights:
         models.items.append(display.features_chart())

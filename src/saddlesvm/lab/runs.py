@@ -188,6 +188,7 @@ def trace_rows(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
         return []
     coefs = np.array([record.coef for record in records])
     intercepts = np.array([record.intercept for record in records])
+    # One product with the rows gives the errors of all models.
     train, test = dataset.errors_of(coefs, intercepts)
     rows = []
     for k, record in enumerate(records):

@@ -176,6 +176,7 @@ def sdca_cases() -> Iterator[Case]:
     lam = 0.05
     problem = linear_problem(lam=lam)
     for start in ("zero", "sgd"):
+        # Modified-SGD takes an epoch of its own before SDCA begins.
         began = 1.0 if start == "sgd" else 0.0
         for epochs in (1, 5):
             state, point = run_certified(problem, SDCA(start=start), epochs + began)

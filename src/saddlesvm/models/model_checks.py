@@ -194,6 +194,7 @@ def count_weight_rows(found: Mapping[str, Any], width: int, count: int, has_indi
         return 0
     is_matrix = coef.ndim == 2
     rows = coef.shape[0] if is_matrix else 1
+    # A classifier has a row for each sub-problem; a regression a vector, or several targets.
     if count:
         allowed = (count,) if has_indicator else problem_counts(count)
         is_fine = is_matrix and rows in allowed

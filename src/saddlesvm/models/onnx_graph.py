@@ -256,6 +256,7 @@ def _calibrate(made: Any, curves: np.ndarray) -> Any:
     sigmoids = []
     for slope, offset in curves:
         one = _SigmoidCalibration()
+        # Platt's sigmoid is 1 / (1 + exp(a z + b)): both signs are the opposite of ours.
         one.a_ = -slope
         one.b_ = -offset
         sigmoids.append(one)

@@ -185,6 +185,7 @@ def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
     """Return the arrays of the transformers before a model, or of no transformers."""
     if before is None:
         return {}
+    # A scaler of numbers is a few arrays; the encoding of a table with words is bytes.
     if type(before) is not StandardScaler:
         return {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
     arrays = dict.fromkeys(SCALER_ARRAYS, np.empty(0))
@@ -435,6 +436,7 @@ def _restore_option(given: Any, linear: bool) -> Any:
     if not isinstance(given, dict):
         return given
     keys = set(given)
+    # A solver by its registered name, with its options.
     if keys == {"solver", "options", "kernel"}:
         known = SOLVERS if linear else KERNEL_SOLVERS
         kind = known.get(given["solver"])
@@ -444,6 +446,7 @@ def _restore_option(given: Any, linear: bool) -> Any:
         return kind(**given["options"])
     if keys in ({"loss", "options"}, {"loss", "options", "text", "origin"}):
         return loss_from_plain(given)
+    # A dict with keys other than text, such as class_weight={1: 2.0}.
     if keys == {"pairs"}:
         return {key: factor for key, factor in given["pairs"]}  # noqa: C416
     raise ValueError(f"its options hold {shorten_text(repr(given))}")

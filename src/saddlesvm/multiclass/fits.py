@@ -146,6 +146,7 @@ class Fits:
         """Solve all sub-problems; return their results in order."""
         results: list[FitResult] = []
         try:
+            # Fits that read the same blocks go on together: the time is a single share.
             if self.rows.reads_together:
                 self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
             together = self.rows.batch_together(self)

@@ -313,12 +313,14 @@ class LinearRows:
 
         They must be small, have all rows, and nobody may look on as they are solved.
         """
+        # The default solver, in memory, from no start.
         is_plain = not self.rows.in_files and fits.solver == AUTO and self.former is None
         if self.watch or not fits.unwatched or not is_plain:
             return None
         if self.rows.norms.size * len(fits.problems) > Most.values:
             return None
         subs = list(fits.problems)
+        # A pair of classes, or a fold, has some of the rows only.
         for sub in subs:
             if type(sub) is not SubProblem or sub.members is not None or sub.weights is not None:
                 return None

@@ -125,6 +125,7 @@ def begin_fit(seconds: float | None = None) -> Iterator[None]:
     now = clock()
     end = _end_of_fit.get()
     if seconds is not None:
+        # A fit within another one may not end later than that.
         end = min(now + seconds, end)
     began_before = _began.set(now)
     end_before = _end_of_fit.set(end)

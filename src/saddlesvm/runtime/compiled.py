@@ -154,6 +154,7 @@ def declare_waiting() -> None:
     """Let Numba know new operations; the time of its import counts as compiling."""
     with LOCK:
         module = dispatcher_of.home.partition(":")[0]
+        # Importing Numba takes seconds: that time counts as compiling.
         is_first = module not in sys.modules
         if is_first:
             WATCH.on_start()

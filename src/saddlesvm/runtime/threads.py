@@ -133,6 +133,7 @@ class _Pile(Generic[Answer]):
                 self.answers[k] = self.work(k)
             except BaseException as error:
                 self.errors.append(error)
+            # The last piece, in whichever thread, wakes the caller.
             with self.lock:
                 self.n_open -= 1
                 if not self.n_open:
