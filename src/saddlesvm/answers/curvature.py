@@ -69,6 +69,7 @@ class Curvature:
 
     def dual_norm(self, v: np.ndarray, error: float = 0.0) -> float:
         """Bound ``||v||`` in the norm of the inverse of H, for v known up to `error`."""
+        # An error e of v is at most e / sqrt(floor) long in this norm.
         plain = math.sqrt(self.floor) if self.floor > 0.0 else 0.0
         if plain == 0.0:
             return math.inf

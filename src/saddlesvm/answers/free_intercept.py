@@ -50,6 +50,7 @@ def bounds_of_free_intercept(
     """
     low = np.full(chosen.size, -math.inf)
     high = np.full(chosen.size, math.inf)
+    # Values read for a row: four passes of the certificate, and the searches.
     each = sharers * (4.0 * problem.n_values + SEARCHES * problem.y.size)
     for k, row in enumerate(chosen[: max(1, int(MOST_VALUES / each))]):
         if time_is_up():

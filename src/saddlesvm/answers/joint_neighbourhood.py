@@ -105,6 +105,7 @@ def _mixed(x: np.ndarray, mixes: np.ndarray) -> np.ndarray:
 def mixed_norms(curvature: Curvature, X: Rows, mixes: np.ndarray) -> np.ndarray:
     """Bound ``||x_i (x) mixes_i||`` in the norm of the inverse of H, shape (n,)."""
     assert curvature.factor is not None
+    # Blocks of rows that the cache holds, each a triangular solve.
     parts = blocks(np.arange(X.n_rows), len(curvature.factor))
     found = [
         curvature.norms_of(_mixed(widen(X, part, np.ones(part.size)), mixes[part]))
@@ -148,6 +149,7 @@ class JointNeighbourhood:
                 for w, own in zip(centers, every, strict=True)
             ]
         if len(self.W) == 2:
+            # A difference of two weight vectors is sqrt(2) times as far away.
             radius = BOTH * radius + 4.0 * gamma(1.0) * norm_of(centers)
         return [Neighbourhood(w, radius, curvature, self.scale) for w in centers]
 

@@ -113,6 +113,7 @@ class Neighbourhood:
 
     def weight_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds of the optimum's weights, the intercept last."""
+        # A weight w_j is e_j . w: it moves by the norm of e_j times the radius.
         away = self.radius * self.curvature.unit_norms(self.center.size)
         away += 4.0 * UNIT * (np.abs(self.center) + away) + UNDERFLOW
         low = self.center - away
@@ -122,6 +123,7 @@ class Neighbourhood:
         elif self.scale == 0.0:
             low[-1] = high[-1] = 0.0
         else:
+            # The intercept is the last weight times the virtual feature, which rounds once more.
             ends = self.scale * np.array([low[-1], high[-1]])
             low[-1] = ends[0] - 4.0 * UNIT * abs(ends[0])
             high[-1] = ends[1] + 4.0 * UNIT * abs(ends[1])
@@ -303,6 +305,7 @@ def _margin_bounds(
     away = SLACK * (nearest.radius * norms if nearest.radius > 0.0 else 0.0 * norms) + found.slips
     if nearest.offset is None:
         return found.z - away, found.z + away
+    # A free intercept moves all margins by up to the ends of its interval.
     z = margins(problem, nearest.center)
     low = z - away + nearest.offset[0]
     high = z + away + nearest.offset[1]

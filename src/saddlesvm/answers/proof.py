@@ -138,9 +138,11 @@ def proof_of(
         for problem, certificate in zip(problems, certificates, strict=True)
     ]
     zeros = np.zeros((len(W), W.shape[1] - 1), dtype=bool)
+    # One ball for all classes together.
     if isinstance(first, JointProblem):
         joint = joint_neighbourhood(first, each_class(W), gaps[0])
         return Proof(joint.parts(), zeros, joint)
+    # Weights whose pull stays within its bounds are zero in every optimum.
     for k, (problem, gap, own) in enumerate(zip(problems, gaps, duals, strict=True)):
         if own is not None:
             zeros[k] = certain_zeros(problem, own / problem.C, gap)

@@ -191,6 +191,7 @@ def _probes(problem: Problem, wanted: np.ndarray, random: np.random.Generator) -
     """
     X = problem.X
     signs = np.zeros((problem.y.size, PROBES))
+    # Rows at unit length, so that each counts as a quotient t_i / ||x_i||^2.
     signs[wanted] = random.choice([-1.0, 1.0], (wanted.size, PROBES)) / np.sqrt(
         problem.norms[wanted, None]
     )
@@ -213,6 +214,7 @@ def _forms_by_products(
     penalties, diagonals = (
         np.ascontiguousarray(X.by_class(np.tile(one, (count, 1)))) for one in (penalty, diagonal)
     )
+    # Few rows bend: a copy of them makes each product cheaper.
     if inside.size < FEW * bend.size:
         X = X.taken(inside)
         bend = bend[inside]
@@ -256,6 +258,7 @@ def quadratic_forms(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndar
         return found
     done = 0
     for part in blocks(chosen, len(inverse)):
+        # x' M x of a block of rows by one matrix product.
         rows = widen(X, part, np.ones(part.size))
         found[done : done + part.size] = np.einsum("ij,ij->i", rows, rows @ inverse)
         done += part.size

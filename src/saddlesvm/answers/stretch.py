@@ -88,6 +88,7 @@ def stretch_to(problem: Problem, near: Neighbourhood, C: float) -> Stretch:
     C : float
     """
     rho = C / problem.C
+    # The ball of any loss first; the curvature may prove a narrower one.
     plain = _by_monotony(problem, near, rho)
     if near.way != "curvature" or not math.isfinite(plain.radius):
         return plain

@@ -117,6 +117,7 @@ class Checkpoint:
         self.seeded = seeded
         if every_steps is not None and not every_steps >= 1:
             raise ValueError(f"every_steps must be at least 1, or None; got {every_steps!r}")
+        # A wrong folder shows now, not after the first half hour.
         folder = self.path.parent
         if not folder.is_dir():
             raise ValueError(f"the folder of the checkpoint {self.path} does not exist")
@@ -139,6 +140,7 @@ class CheckpointFile:
 
     def __init__(self, given: Any, suffix: str = "", seeded: bool = True) -> None:
         options = given if isinstance(given, Checkpoint) else Checkpoint(given)
+        # Each sub-problem of a model has a file of its own, by its suffix.
         self.path = options.path.with_name(options.path.name + suffix)
         self.every = options.every
         self.every_steps = options.every_steps
@@ -210,6 +212,7 @@ class CheckpointFile:
         ValueError
             The file is damaged, of another version, or belongs to another problem or solver.
         """
+        # Temporary files that an interrupted write has left.
         self._clear_up()
         if not self.path.exists():
             return None

@@ -411,6 +411,7 @@ class FitResult:
         """Return the result without a dual bound: `evidence` says why the problem is not convex."""
         gap = self.certificate.relative_gap
         unbounded = replace(self.certificate, dual=-np.inf, dual_rounding=0.0)
+        # Weak duality needs a convex problem: without it no dual value is a bound.
         if self.outcome is not Outcome.CERTIFIED:
             reason = f"{self.reason}; the kernel is not positive semi-definite: {evidence}"
             return replace(self, certificate=unbounded, reason=reason)

@@ -447,6 +447,7 @@ class Fit:
 
     def record(self) -> Record:
         """Return the record of the last certificate: the result of a fit that would end now."""
+        # The best model and the best bound need not come from the same certificate.
         model, bound = self.points.chosen
         return Record.from_certificate(
             proof(model, bound),
@@ -496,6 +497,7 @@ class Fit:
         """Return the contents of the checkpoint's file; None if there is none."""
         if self.checkpoint is None:
             return None
+        # A checkpoint is taken over by the same problem, solver and seed only.
         self.mark = fingerprint(self.problem, self.solver)
         self.mark = self.mark | self.checkpoint.marks(self.problem, seed)
         if self.points.keeps_last:

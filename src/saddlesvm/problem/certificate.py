@@ -164,6 +164,7 @@ class Certificate:
         """
         rounding = self.rounding + noise
         size = max(abs(self.primal), abs(self.dual))
+        # Rounding alone is more than what was asked for, and most of what is left.
         return (
             0.0 < tol * size < rounding
             and math.isfinite(self.gap)

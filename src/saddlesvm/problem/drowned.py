@@ -60,6 +60,8 @@ def _paid(problem: Problem, rows: np.ndarray, margin: float) -> float:
 def _least_multipliers(problem: Problem, rows: np.ndarray, asked: float) -> float:
     """``C sum_i |a_i|`` of multipliers of these rows that prove `asked`, at least."""
     if not is_classification(problem.loss):
+        # -phi*(-a) <= a y + phi at the target: at most the largest |y| times |a|, and the
+        # losses at the targets.
         largest = float(np.abs(problem.y[rows]).max())
         paid_at_targets = problem.C * float(
             problem.row_weights[rows].sum() * problem.loss.value(0.0, 0.0)

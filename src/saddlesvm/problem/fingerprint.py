@@ -46,6 +46,7 @@ def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]
     members = problem.members
     weights = weights_at(problem.weights, members)
     penalty: Any = problem.penalty
+    # Checksums stand for labels, weights and the products of the rows with a fixed vector.
     return {
         "problem": problem.describe(),
         "loss": repr(problem.loss),

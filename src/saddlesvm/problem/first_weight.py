@@ -164,6 +164,7 @@ def least_pull(rows: Any, pulled: np.ndarray, bounds: np.ndarray, total: float |
         [sparse.hstack([columns, -ones]), sparse.hstack([-columns, -ones])], format="csc"
     )
     cost = np.append(np.zeros(count), 1.0)
+    # The sum that a free intercept asks for is an equation of its own.
     sums = {} if total is None else {"A_eq": np.append(np.ones(count), 0.0)[None], "b_eq": [total]}
     found = linprog(
         cost,

@@ -228,6 +228,7 @@ class Free(Intercept):
         balance(terms, members, alpha, self.total)
         if not self.homogeneous:
             lengthen(terms, members, alpha, self.total)
+        # No move within the bounds has this sum: the problem itself has no feasible point.
         found = alpha[members].sum()
         if not self.homogeneous and abs(found - self.total) > SUM_ROUNDING * abs(self.total):
             raise ValueError(
@@ -446,6 +447,7 @@ def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> tup
     totals = np.zeros(4)
     for _, rows in in_blocks(members, terms.y.size):
         a = alpha[rows]
+        # Variables inside their bounds may be shortened without becoming worse at once.
         inside = is_inside(terms, rows, a)
         positive = np.maximum(a, 0.0)
         negative = np.maximum(-a, 0.0)

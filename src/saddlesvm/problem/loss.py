@@ -268,6 +268,7 @@ def register(
     def declare(kind: Kind) -> Kind:
         _check_class(kind, options or {})
         origin = origin_of(kind)
+        # The same class may be registered again, as in a notebook; no other may take its name.
         former = LOSSES.get(name) or LOSSES.get(ALIASES.get(name, ""))
         if former is not None and traits_of(former).origin != origin:
             raise ValueError(
@@ -394,6 +395,7 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
     if task not in (None, traits.task):
         fitting = f"use {ESTIMATORS[traits.task]}, or one of {', '.join(names_of(task))}"
         raise ValueError(f"loss={traits.name!r} is a {traits.task} loss: {fitting}")
+    # A name or class takes defaults, then options; an object has its own already.
     whole = isinstance(loss, (str, type))
     options = kind._field_defaults | given | parsed if whole else loss._asdict()
     numbers = []
@@ -451,6 +453,7 @@ def methods_of(loss: object) -> ArrayMethods:
     slow = []
     for name in ArrayMethods._fields:
         method = getattr(kind, name)
+        # A loss written with conditionals of Python is called number by number.
         if _takes_arrays(loss, name):
             found[name] = method
         elif name == "dual_step":

@@ -123,6 +123,7 @@ class MultinomialProblem(JointProblem):
         W = self.new_weights()
         for block, own, weights in self.blocks(np.float64):
             factors = np.zeros((block.size, self.n_classes))
+            # sum of s_i x_i over the rows of each class, by factors of s_i in the own column.
             factors[np.arange(block.size), own] = weights
             block.add(factors, W)
         counts = np.bincount(self.codes, weights=self.all_weights, minlength=self.n_classes)

@@ -64,6 +64,7 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
     name, given = ("C", C) if C is not None else ("lam", lam)
     check(name, given, STRENGTH)
     assert given is not None
+    # One over the other in both directions.
     other = 1.0 / (float(given) * n)
     return (float(given), other) if name == "C" else (other, float(given))
 
@@ -406,6 +407,7 @@ class Problem(Weighted):
         self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray
     ) -> Self:
         """The problem of some rows in memory; it reports its objectives in the C form."""
+        # The place, its rooms and the user's form of the objective belong to all rows only.
         return replace(
             self,
             X=X,

@@ -146,6 +146,7 @@ class Regularizer:
 
     def conjugate_along(self, v: np.ndarray) -> Callable[[float], float]:
         """The function that says ``R*(factor v)``."""
+        # R*(t v) = t^2 R*(v) for half a square; other penalties are asked at every factor.
         if self.is_plain:
             half = 0.5 * square(self.seen(v))
             return lambda factor: factor * factor * half

@@ -144,6 +144,7 @@ def multiple(
         before = value
         offset = kind.best(terms, problem.members, factor * z, offset)
     if is_classification(problem.loss):
+        # If all rows are on their side, a factor large enough leaves no loss at all.
         least = float((terms.y[problem.members] * (z + first)).min())
         found = _try_without_loss(
             least, lambda factor: paid(factor, factor * first), charged, value, within
@@ -203,6 +204,7 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
         return
     shares = np.bincount(own, weights, problem.n_classes)
     last = np.zeros((problem.n_classes, problem.n_features + 1))
+    # Without weights, intercepts that prefer the heaviest classes.
     last[:, -1] = float(problem.intercept.present) * (
         (shares == shares.max()) - 1.0 / problem.n_classes
     )
@@ -225,6 +227,7 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
 
         factor, value = minimise(objective)
         least = float(leads(scores, own).min())
+        # Where all rows are on their side, a factor large enough leaves no loss at all.
         without = _try_without_loss(least, paid, charged, value)
         if without is not None:
             factor, value = without

@@ -146,6 +146,7 @@ class Margins:
         if problem.intercept.constrained:
             z = self.margins()
             best = problem.intercept.best
+            # A free intercept is the best one for the margins, unless a given one must be judged.
             self.offset = (
                 offset if given_offset else best(problem.pointwise, problem.members, z, offset)
             )
@@ -174,6 +175,7 @@ class Margins:
         """The best multiple of dual variables, balanced, and its pull."""
         problem = self.problem
         z = self.margins()
+        # Without dual variables the losses' slopes at the margins are a dual point.
         if alpha is None:
             alpha = np.zeros(problem.y.size)
             dual_of_margins(problem.pointwise, problem.members, z, self.offset or 0.0, alpha)
@@ -193,6 +195,7 @@ class Margins:
             return self._add_sizes(
                 alpha, tuple(sums_of_margins(self.problem, self.scored, alpha).tolist())
             )
+        # Margins at hand need no pass over the rows.
         terms, added = self.centred
         return self._add_sizes(
             alpha, tuple(loss_sums(terms, self.problem.members, self.z, added, alpha))
@@ -216,6 +219,7 @@ class Margins:
             move = move_of(
                 terms, Group(problem.members, kind), problem.norms, alpha, sizes, sums[3]
             )
+        # The terms may have the offset taken off the targets, which rounds as an addition does.
         errors = margin_errors(
             facts.rows, norm_of(self.scored), added, shifted=added != (self.offset or 0.0)
         )

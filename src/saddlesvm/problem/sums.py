@@ -55,6 +55,7 @@ def loss_sums(
         y = terms.y[rows]
         s = terms.weights[rows] if weighted else 1.0
         a = alpha[rows]
+        # Block by block, so that the arrays of all five terms stay in the cache.
         paid = methods.value(loss, z[places] + offset, y)
         if weighted:
             paid = s * paid
@@ -143,6 +144,7 @@ def _sums_over_rows(problem: Problem, w: np.ndarray, alpha: np.ndarray, size: in
         a = part.of(alpha)
         for start in range(0, part.rows.size, BLOCK):
             rows = part.rows[start : start + BLOCK]
+            # The margins of a block serve its sums and are then forgotten.
             z = np.empty(rows.size)
             dot_rows(part.X, rows, w, z)
             found[:SUMS] += loss_sums(terms, rows, z, 0.0, a)

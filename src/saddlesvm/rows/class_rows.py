@@ -131,6 +131,7 @@ def _pick_add_row(
         while p < stop:
             W[U(X.indices[p]), U(k)] += factor * X.data[p]
             p += U(1)
+        # The last row of W holds the intercepts.
         W[W.shape[0] - 1, U(k)] += cast(c * X.bias)
 
     return body_for("add_row", X, of_dense, of_csr)
@@ -242,6 +243,7 @@ class ClassBlock:
             sparse_scores(self.X, self.rows.start, W, out)
             return out
         out = self.values @ W[:, :-1].T
+        # The virtual feature's part, as it is not among the values.
         out += self.dtype.type(self.X.bias) * W[:, -1]
         return out
 

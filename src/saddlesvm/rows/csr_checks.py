@@ -123,6 +123,7 @@ def without_spare_end(X: Any) -> Any:
     end = int(X.indptr[-1])
     if not 0 <= end < X.data.size:
         return X
+    # A shallow copy: the arrays are views of the same values.
     trimmed = copy.copy(X)
     trimmed.data = X.data[:end]
     trimmed.indices = X.indices[:end]

@@ -129,6 +129,7 @@ class Column:
             and hasattr(os, "posix_fadvise")
             and start < stop
         ):
+            # The system reads on while this thread computes; without such a call nothing is lost.
             length = (stop - start) * self.item
             os.posix_fadvise(
                 self.file, self.place.offset + start * self.item, length, os.POSIX_FADV_WILLNEED
@@ -256,6 +257,7 @@ class BlockReader:
     def close(self) -> None:
         """Wait for the read under way, then release buffers and files."""
         if self.thread is not None:
+            # A read under way writes to a buffer that must not go before.
             self.thread.shutdown(wait=True, cancel_futures=True)
         self.thread = None
         self.pending = None
@@ -348,6 +350,7 @@ class BlockReader:
         if not self.X.sparse:
             return rows.as_rows(buffer.parts[0][:count], self.X.bias)
         data, indices, indptr = buffer.parts
+        # Kernels are compiled for read-only arrays.
         matrix = (
             read_only(data[:values]),
             read_only(indices[:values]),
@@ -360,6 +363,7 @@ class BlockReader:
     ) -> None:
         """Compute norms (at the first reading) and margins of a chunk while it is in the cache."""
         chunk_rows = block.X.between(first, last)
+        # Norms are computed at the first reading of each chunk, and checked for overflow.
         if not self.normed[chunk]:
             norms = np.empty(last - first)
             rows.norms_of(chunk_rows, np.arange(last - first), norms)

@@ -116,6 +116,7 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
         row = X.values[U(i)]
         total = X.bias * X.bias
         for j in range(row.size):
+            # The square of a float32 in float64 neither overflows nor loses digits.
             x = np.float64(number(row[j]))
             total += x * x
         return total
@@ -187,6 +188,7 @@ def dot_by_blocks(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) 
         for rows, block in local.blocks(chosen):
             out[rows] = block @ weights
     else:
+        # Sparse rows: the products of all, of which the chosen ones are picked.
         z = local.float64_matrix() @ weights
         out[:] = z if chosen is None else z[chosen]
     out += X.bias * float(w[-1])

@@ -133,6 +133,7 @@ class Dense(NamedTuple):
         count = self.n_rows if chosen is None else chosen.size
         size = max(LEAST_ROWS, WIDENED // max(1, self.n_features))
         for first in range(0, count, size):
+            # Wide rows come a few at a time, so that the widened copy stays in the cache.
             rows = slice(first, min(first + size, count))
             block = self.values[rows if chosen is None else chosen[rows]]
             is_ready = block.dtype == np.float64
@@ -373,6 +374,7 @@ def body_for(
     kind = python_class(X)
     if kind in (Dense, CSR):
         return of_dense if kind is Dense else of_csr
+    # Rows of a type that was registered have bodies of their own.
     body = KINDS.get(kind, {}).get(operation, otherwise)
     if body is None:
         name = getattr(kind, "__name__", X)

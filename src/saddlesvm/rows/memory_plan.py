@@ -140,6 +140,7 @@ def demand_room_for_weights(width: int, vectors: int = 1) -> None:
         bytes.
     """
     needed = 8 * width * (vectors + WEIGHTS_AT_WORK)
+    # So few bytes are always there: the system is not asked.
     if needed <= FEW_WEIGHTS:
         return
     available = available_memory()

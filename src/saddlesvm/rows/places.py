@@ -143,6 +143,7 @@ class Memory:
             return of_classes
         found = np.empty((self.d + 1, *A.shape[1:]))
         found[:-1] = self.turn(block) @ A.astype(self.kind, copy=False)
+        # The virtual feature is the same in every row.
         found[-1] = self.constant * A.sum(axis=0)
         return found
 

@@ -246,6 +246,7 @@ class Blocks(OverFiles):
         if state.alpha is not streamed.rooms.duals:
             streamed.rooms.duals[:] = state.alpha
             state.alpha = streamed.rooms.duals
+        # Norms that the run had already read; chunks that another memory limit cuts begin a sweep.
         if state.norms is not streamed.norms:
             streamed.norms[:] = state.norms
             state.norms = streamed.norms
@@ -267,6 +268,7 @@ class Blocks(OverFiles):
         now = state.order[state.position : stop].tolist()
         if stop < count:
             return now, state.order[stop : stop + size].tolist()
+        # The next sweep's order is drawn now, so that its first block can be read ahead.
         if not state.following.size:
             state.following = state.order.copy()
             shuffle(state.random, state.following, count)
@@ -299,6 +301,7 @@ class Blocks(OverFiles):
             local = problem.of_rows(stacked_rows(state.values), kept)
             alpha = state.alpha[kept]
             before = _sum_conjugates(local, alpha)
+            # The visits allowed, per kept row.
             most = KEPT_VISITS * problem.members.size / max(local.members.size, 1)
 
             def is_worth_a_pass(gains: list[float], visits: float, active: float) -> bool:
@@ -413,6 +416,7 @@ class Blocks(OverFiles):
         def prove() -> Certificate:
             return certify_sweep(problem, last.model, last.primal_paid, alpha)
 
+        # The quick estimate decides whether the exact certificate, a pass, is worth its time.
         return JudgedPoint(
             state.w, alpha, True, (judged,), judged=judged, prove=prove, enough=state.target
         )
@@ -478,6 +482,7 @@ def _keep_free_rows(
     mask = np.zeros(alpha.size)
     bending_rows(local.pointwise, local.members, alpha, mask)
     room = int(problem.rooms.kept_bytes / (KEPT_BYTES + problem.row_bytes))
+    # As many as the room that earlier blocks have left.
     kept = np.flatnonzero(mask)[: max(room - state.kept.size, 0)]
     if kept.size:
         state.values.append(block.X.taken(kept))

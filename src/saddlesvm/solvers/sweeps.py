@@ -110,6 +110,7 @@ def read_sample(problem: Problem) -> RowBlock:
 def solve_sample(local: Problem, machine: Binary | Softmax, n: int, W: np.ndarray) -> np.ndarray:
     """Nearly solve the problem of some rows, which weigh as much as n rows; begin at W."""
     place = Memory(local.X, local.members)
+    # A free intercept is not penalised; C grows by n / m, as each row stands for so many.
     ridge = np.ones(place.d + 1)
     if local.intercept.constrained:
         ridge[-1] = 0.0
@@ -157,6 +158,7 @@ class Sweeps(OverFiles):
         self.prepare(streamed, states)
         passes = streamed[0].passes
         assert isinstance(passes, FromFiles)
+        # One reading of the block serves all problems.
         part = passes.part(states[0].work.block, again=True)
         for problem, state, budget in zip(streamed, states, budgets, strict=True):
             own = part.among(problem.members)

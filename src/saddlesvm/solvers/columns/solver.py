@@ -357,6 +357,7 @@ class Columns(SolverBase):
             found = np.zeros(state.w.size)
             hessian_diagonal(problem.X, problem.members, weights, found)
             state.work.curvatures = problem.C * found
+        # The loss's largest curvature, or that of the proximal term of a loss with kinks.
         bend = problem.loss.largest_curvature()
         return state.work.curvatures * (
             bend if math.isfinite(bend) else 1.0 / state.q if state.q > 0.0 else 1.0

@@ -133,6 +133,7 @@ class Gram:
             whole = sparse.csr_matrix(
                 (held.data, held.indices, held.indptr), shape=(store.d, store.n), copy=False
             )
+            # The chosen columns by rows: a row adds the products of its own values to the matrix.
             rows = whole[places].tocsc()
             parts = np.asarray(rows.indices), np.asarray(rows.indptr)
             self.by_row = CSR(rows.data, *parts, store.scale if intercept else 0.0, places.size)

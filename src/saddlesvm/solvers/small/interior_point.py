@@ -165,6 +165,7 @@ class Box:
         """
         small = self.rows
         upper = self.upper
+        # Least squares of the rows' targets, weighted by the ranges, at most 1.
         weight = np.minimum(upper, 1.0) / size
         right = -small.C * products(self.of_rows(weight * self.sigma * self.cost), small.Z)
         self.w = solve(small.equations.factors(self.of_rows(weight)), right)
@@ -210,6 +211,7 @@ class Box:
         self.z = self.z + length * dz
         self.ways = self.ways + length[:, None] * dt
         self.slacks = self.slacks + length[:, None] * dslacks
+        # The gap of the interior point, divided by C.
         self.paired = inner(flat(self.slacks), flat(self.ways))
 
     def alpha(self, t: np.ndarray) -> np.ndarray:

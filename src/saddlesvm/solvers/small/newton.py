@@ -174,6 +174,7 @@ def run_together(small: Small, relative_gap: float, most: int) -> Together:
         if (gaps <= relative_gap * primal).any():
             primal = primal_of(small.C, small.add_losses(moved.z), 0.5 * inner(moved.u, moved.u))
         going = (gaps > relative_gap * primal) & (moved.u != at.u).any(axis=1)
+        # The last step ends all runs.
         if step == most:
             going[:] = False
         at = moved

@@ -183,6 +183,7 @@ class ParallelDCD(DualAscent):
 
         The step ends early after a pass whose estimate is low enough.
         """
+        # Few active rows do not pay for meetings: one thread goes on alone.
         if (
             not state.alone
             and state.numbers["round"][0] == 0.0
@@ -201,6 +202,7 @@ class ParallelDCD(DualAscent):
         team = self._team(problem, state)
         rules = self.local.rules(problem)
         gate = new_gate(self.threads)
+        # All parts are set to begin with the count of their rows.
         self._set_out(state, team, budget.rows)
 
         def work(k: int) -> None:
@@ -338,6 +340,7 @@ class ParallelDCD(DualAscent):
             state.work.pool = ThreadPoolExecutor(
                 max(1, self.threads - 1), thread_name_prefix="saddlesvm"
             )
+        # Views have the precision of w, which may rise from float32 to float64 in a run.
         if state.work.team is None or state.work.team.base.dtype != state.w.dtype:
             state.work.team = self._new_team(problem, state)
         return state.work.team

@@ -142,6 +142,7 @@ def own_of(team: Team, k: int, offset: int) -> Own:
     members = team.members[first:end]
     order = team.order[first:end]
     sequence = team.sequence[first:end]
+    # All are views of the part's places in the team's arrays.
     deck = Deck(members, order, sequence, team.runs[k], team.aside, team.randoms[k, :1])
     w = team.views[k, : team.base.size]
     near = team.near[k, : team.often.size]
@@ -469,6 +470,7 @@ def do_task(
     if task == TAKE_JUDGED:
         take_base(team, own)
         standing.task = NONE
+        # The pass is judged: the next one begins, unless the gap or the visits end the call.
         if numbers.gap > target and standing.left > 0.0:
             count(team, own)
         return
