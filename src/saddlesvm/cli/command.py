@@ -60,6 +60,7 @@ def combine(*decorators: Decorator) -> Decorator:
     """Make a decorator of several; the first stands first in the help."""
 
     def decorate(function: Any) -> Any:
+        # The last decorator is applied first, so that the first one stands outermost.
         for decorator in reversed(decorators):
             function = decorator(function)
         return function

@@ -180,6 +180,7 @@ def count_support(model: Estimator) -> dict[str, Any]:
         return {"support_vectors": int(model.support_.size)}
     if not hasattr(model, "dual_coef_"):
         return {}
+    # A row counts once, however many sub-problems give it a dual variable.
     dual = sparse.csc_array(model.dual_coef_)
     return {"support_vectors": int(np.count_nonzero(np.diff(dual.indptr)))}
 

@@ -106,6 +106,7 @@ def describe_labels(labels: Any) -> dict[str, Any]:
     if classes is not None and len(classes) <= CLASSES_SHOWN:
         sizes = zip(classes, labels["counts"], strict=True)
         return {"classes": {str(label): count for label, count in sizes}}
+    # Too many classes to list, or targets: the range says enough.
     if labels["kind"] == "numbers":
         return {"targets_from": labels["smallest"], "targets_to": labels["largest"]}
     return {}

@@ -60,6 +60,7 @@ def find_entry_named(name: str) -> register.Entry:
 
 def find_implied_entry(asked: dict[str, Any]) -> register.Entry:
     """Return the kind of estimator for the loss, the kernel and nu."""
+    # Words on the line imply the machine: nu a Nu..., a kernel an SVC or SVR, neither a linear one.
     name = "SVC"
     if "loss" in asked and task_of_loss(asked["loss"]) == "regression":
         name = "SVR"
@@ -75,6 +76,7 @@ def task_of_loss(name: str) -> str:
     try:
         return str(traits_of(make_loss(name)).task)
     except ValueError as error:
+        # A known loss has wrong options; an unknown name may be a slip of the keyboard.
         known = name.partition(":")[0]
         if known in LOSSES:
             raise

@@ -69,6 +69,7 @@ def data_argument(several: bool = True) -> Decorator:
 
 def check_stores(reading: Reading, stores: list[str], is_validation: bool = False) -> None:
     """Raise DataError if options for files are given for stores."""
+    # An option counts as given if it is not the default.
     given = [
         f"--{name.replace('_', '-')}"
         for name in READING_FIELDS
@@ -84,6 +85,7 @@ def import_module(ctx: click.Context, param: click.Parameter, name: str | None) 
     """Import the user's own module, also from this folder, so that it registers its classes."""
     if name is None or ctx.resilient_parsing:
         return name
+    # The module may lie in the folder in which the program runs.
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

@@ -122,10 +122,12 @@ def write_text(file: Any, text: str) -> None:
 
 def label_columns(model: Estimator, predicted: np.ndarray, is_terminal: bool) -> list[Any]:
     """Return the predictions as text, a column for each output."""
+    # Several labels or targets: a column of numbers for each.
     if predicted.ndim > 1:
         return list(predicted.astype(str).T)
     if predicted.dtype.kind != "U":
         return [predicted.astype(str)]
+    # Make each label printable once, not once for each row.
     labels = {label: printable_label(label, is_terminal) for label in model.classes_.tolist()}
     return [[labels[label] for label in predicted.tolist()]]
 

@@ -72,6 +72,7 @@ def measure_quality(
 ) -> dict[str, Any]:
     """Return the certificate of a fitted model, and its errors on each part of the rows."""
     facts: dict[str, Any] = {}
+    # To prove labels may train the model further, so its facts are read afterwards.
     if until_proven and rows.test is not None:
         facts["test_labels_proven"] = count_proven(model.settle(rows.test.X))
     facts |= describe_quality(model, standardized)
@@ -145,6 +146,7 @@ def explain_hard_fit(model: Estimator, table: Table, entry: Entry, standardized:
     """Return a hint about the scales of the features if a linear fit was hard."""
     if standardized or not entry.linear:
         return {}
+    # A fit that needed Newton's method to finish was hard, even if it ended well.
     needed_newton = FINISH in getattr(model, "phases_", {})
     if model.outcome_ is Outcome.CERTIFIED and not needed_newton:
         return {}

@@ -138,6 +138,7 @@ def join_sources(
     """Expand patterns; return a single name itself, several names as a list."""
     found: list[str] = []
     for name in names:
+        # A pattern without a file stays as it is, so that the error about the file names it.
         found += expand_pattern(name) or [name]
     if found == [names[0]]:
         return names[0]
@@ -191,6 +192,7 @@ def read_kinds(text: str) -> tuple[tuple[str, str], ...]:
     """Read names of columns and their kinds, ``city=category,note=text:1-2``."""
     kinds = []
     for part in text.split(","):
+        # The name of a column may hold "=", a kind does not.
         name, _, kind = part.rpartition("=")
         if not (name.strip() and kind.strip()):
             raise ValueError

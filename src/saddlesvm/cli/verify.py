@@ -65,6 +65,7 @@ def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json
 def read_as_noted(proof: Any, reading: Reading) -> Reading:
     """Fill in how the proof's data are read, if the options do not say it."""
     noted = proof["read"]
+    # The options go before what the proof notes.
     if isinstance(noted.get("label"), int) and reading.label is None:
         dropped = tuple(str(int(position)) for position in noted["drop"])
         reading = replace(reading, label=str(noted["label"]), drop_columns=dropped)

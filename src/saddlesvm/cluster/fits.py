@@ -81,6 +81,7 @@ def find_classes(client: Client, blocks: list[PartTasks]) -> tuple[np.ndarray, n
     """Return the distinct labels of all partitions, and the sum of the row weights of each."""
     tasks = [dask.delayed(find_labels)(labels, s) for _, labels, s in blocks]
     found = gather_results(client, client.compute(tasks))
+    # A partition without rows has an empty array of another type.
     filled = [labels for labels, _ in found if labels.size]
     classes = np.unique(np.concatenate(filled or [np.empty(0)]))
     sums = np.zeros(classes.size)
@@ -209,6 +210,7 @@ def keep_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
     )
     if (counts == n).all():
         return parts
+    # With m rows lambda is 1 / (C m); weights of n / m make it 1 / (C n).
     factors = n / np.maximum(counts, 1)
     return [client.submit(set_factors, part, factors, pure=False) for part in parts]
 
@@ -314,6 +316,7 @@ class ClusterFits:
     def of_all_rows(self, solution: Solution) -> Solution:
         """Return the part of a solution that left no fold out."""
         split = self.partitions.split
+        # Problems that leave a fold out come first, those over all rows last.
         first = split.folds * split.n_kinds
         return replace(
             solution,

@@ -224,6 +224,7 @@ class PassRounds(ClusterMethod):
         left = np.flatnonzero(self.live).tolist()
         if not left:
             return Outcome.CERTIFIED
+        # tol=0 asks for as much as rounds can give, so rounding does not end it.
         if self.plan.tol > 0.0 and all(self.is_limited(k) for k in left):
             return Outcome.LIMITED_BY_ROUNDING
         if any(self.methods[k].gives_up(MOST_ROUNDS) for k in left):

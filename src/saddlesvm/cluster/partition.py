@@ -142,6 +142,7 @@ class Partition(NamedTuple):
         every = self.sub_problems()
         for index in indices:
             weights = self.weights if self.weights.size else None
+            # A class has a factor in its own problem only.
             if self.factors.size:
                 weights = self.factors[index] * self.row_weights
             yield every[index].problem(

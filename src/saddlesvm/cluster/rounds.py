@@ -185,6 +185,7 @@ def descend(
     The partition's quadratic term is scaled by sigma (equation 9): that is descent with ``sigma C``
     in the place of C, on a w of its own that moves sigma times as far.
     """
+    # sigma C in the place of C scales the quadratic term of the dual (equation 9).
     scaled = replace(problem, C=sigma * problem.C)
     solver = DCD()
     state = solver.init(scaled, seed)

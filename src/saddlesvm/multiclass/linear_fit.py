@@ -203,6 +203,7 @@ def make_sparse(duals: np.ndarray) -> sparse.csr_array:
     """Return dual variables of shape (vectors, n) as a CSR array, made some rows at a time."""
     if duals.size <= AT_ONCE:
         return csr_of(duals)
+    # As many rows at a time as make AT_ONCE values, so that no copy of all is made.
     size = max(1, AT_ONCE // len(duals))
     starts = range(0, duals.shape[1], size)
     pieces = [sparse.csr_array(duals[:, k : k + size]) for k in starts]

@@ -136,6 +136,7 @@ def sub_problems_of(
         return Pairs(codes, classes)
     if multi_class == "ovr":
         return one_vs_rest(codes, classes, factors)
+    # A joint machine is a single problem over class numbers.
     joint = JOINT[multi_class].joint
     return [JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
 

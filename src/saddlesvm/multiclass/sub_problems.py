@@ -181,6 +181,7 @@ class SharedTime:
         left = max(self.end - clock(), 1e-9)
         with self.lock:
             self.begun = True
+            # Sub-problems that run at the same time use the same seconds.
             return left * min(1.0, self.jobs / max(self.open, 1))
 
     def left(self) -> float:
@@ -240,6 +241,7 @@ def each_label(indicator: sparse.csc_array) -> Problems:
     """
 
     def make(k: int) -> SubProblem:
+        # The column of the indicator matrix says where the label is present; elsewhere it is -1.
         column = np.full(indicator.shape[0], -1, dtype=np.int8)
         column[indicator.indices[indicator.indptr[k] : indicator.indptr[k + 1]]] = 1
         return SubProblem(k, f"label {k}", column)
@@ -268,6 +270,7 @@ def without_folds(problems: Sequence[SubProblem], fold: np.ndarray, folds: int) 
     """
 
     def make(index: int) -> SubProblem:
+        # The order is fold by fold, and the last "fold" leaves nothing out.
         left_out, kind = divmod(index, len(problems))
         return problems[kind] if left_out == folds else problems[kind].among(fold != left_out)
 
@@ -309,6 +312,7 @@ def stacked_duals(duals: Sequence[sparse.csr_array | np.ndarray]) -> sparse.csr_
         return csr_of(np.vstack(duals))
     rows = [sparse.csr_array(one) for one in duals]
     counts = np.concatenate([np.diff(one.indptr) for one in rows])
+    # Put data, columns and row pointers of all arrays one behind the other.
     data, indices = (
         np.concatenate([getattr(one, name) for one in rows]) for name in ("data", "indices")
     )
@@ -397,4 +401,5 @@ def vote(scores: np.ndarray, n_classes: int) -> np.ndarray:
         votes[:, second] += later
         sums[:, first] -= scores[:, k]
         sums[:, second] += scores[:, k]
+    # The summed scores, brought into (-1/3, 1/3), cannot outweigh a vote.
     return votes + sums / (3.0 * (np.abs(sums) + 1.0))

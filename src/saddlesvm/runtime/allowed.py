@@ -89,6 +89,7 @@ def _parse_value(text: str) -> Any:
     """Return the value that a text stands for."""
     if text.lower() in WORDS:
         return WORDS[text.lower()]
+    # A whole number stays one: "3" becomes 3, "3.5" a float, and anything else stays text.
     for kind in (int, float):
         try:
             return kind(text)
@@ -130,6 +131,7 @@ def numbers(
     """Return the numbers from `least` to `most`, without `excluded`, and with `none` also None."""
 
     def holds(given: Any) -> bool:
+        # NaN fails the last comparison.
         if given is None:
             return none
         if not isinstance(given, kinds) or not _is_float_sized(given):

@@ -42,6 +42,7 @@ def classes_in(signature: Iterable[Any]) -> set[type]:
         kind = python_class(numba_type)
         if kind is not None:
             classes.add(kind)
+        # A tuple has further types inside.
         classes |= classes_in(getattr(numba_type, "types", ()))
     return classes
 
@@ -61,9 +62,11 @@ def mark_source(kind: Any) -> None:
 
 def source_of(kind: Any) -> str | None:
     """Return the mark of a class from outside; None if other processes cannot import the class."""
+    # What __main__ defines has no module that another process could import.
     if kind.__module__ == "__main__":
         return None
     found: Any = sys.modules.get(kind.__module__)
+    # Go to the class by its name, as an import would, and see whether it is the same one.
     for name in kind.__qualname__.split("."):
         found = getattr(found, name, None)
     mark: str | None = getattr(kind, "kernel_source", None)

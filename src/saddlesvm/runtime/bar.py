@@ -123,6 +123,7 @@ class NotebookBar:
             self.words = description
         if completed is not None:
             self.completed = completed
+        # Drawing takes longer than much of the work: show the newest state from time to time.
         if time.monotonic() - self.drawn_at >= REDRAW:
             self.drawn_at = time.monotonic()
             self.handle.update(self.display.HTML(self.page()))

@@ -102,6 +102,7 @@ def report_compilation(wanted: bool = True) -> Iterator[None]:
     if not wanted or WATCH.report_at < NEVER:
         yield
         return
+    # Only what is compiled from now on counts.
     WATCH.report_at = seconds_compiling() + PATIENCE
     try:
         yield

@@ -235,6 +235,7 @@ def operation(pick: Callable[..., Callable[..., object] | None]) -> Callable[[Fu
     def declare(stub: Function) -> Function:
         if not INTERPRETED:
             OPERATIONS.append((stub, pick))
+        # Numba is there already, and has to know the operation now.
         if "numba" in sys.modules:
             declare_waiting()
         return stub

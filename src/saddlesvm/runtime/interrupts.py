@@ -47,6 +47,7 @@ class InterruptHandler:
         now = time.monotonic()
         is_impatient = now - InterruptHandler.last_press < IMPATIENCE
         InterruptHandler.last_press = now
+        # Two quick presses, or a second one for the same fit, mean now.
         if is_impatient or self.event.is_set():
             raise KeyboardInterrupt
         self.event.set()

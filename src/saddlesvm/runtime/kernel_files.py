@@ -89,6 +89,7 @@ class CheckedCacheFile(IndexDataCacheFile):
         if not isinstance(index, tuple) or len(index) != 3:
             return {}
         version, stamp, overloads = index
+        # Another version, or another text of the source, has other kernels.
         is_current = (version, stamp) == (self._version, self._source_stamp)
         return overloads if is_current and isinstance(overloads, dict) else {}
 

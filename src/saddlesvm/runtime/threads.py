@@ -50,6 +50,7 @@ class OneThread:
         self.before = []
         for library in _blas_libraries():
             count = library.get_num_threads()
+            # Remember the libraries that had more threads, to give these back.
             if count != 1:
                 self.before.append((library, count))
                 library.set_num_threads(1)
@@ -103,8 +104,10 @@ def run_pieces(work: Callable[[int], Answer], pieces: int, threads: int) -> list
     if threads == 1 or pieces == 1:
         return [work(k) for k in range(pieces)]
     pile = _Pile(work, pieces)
+    # This thread works, too, so one helper less than threads.
     helpers = [_helpers().submit(pile.take_all) for _ in range(min(threads, pieces) - 1)]
     pile.take_all()
+    # A helper that has not begun finds nothing left to do.
     for helper in helpers:
         helper.cancel()
     return pile.collect()
