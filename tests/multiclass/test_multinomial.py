@@ -151,7 +151,7 @@ def test_losses_entropies_and_bends_keep_their_digits_where_a_row_is_nearly_sure
     for i in range(z.size):
         some = slice(i, i + 1)
         A, sums = machine.respond(some, scores[some], scores[some], 0.0)
-        assert sums.paid == pytest.approx(exact[i], rel=1e-13, abs=0.0)
+        assert sums.losses == pytest.approx(exact[i], rel=1e-13, abs=0.0)
         assert -sums.conjugates == pytest.approx(exact[i] + rivals[i] * z[i], rel=1e-13, abs=0.0)
         assert sums.pulled == pytest.approx(rivals[i], rel=1e-13, abs=0.0)
         np.testing.assert_allclose(A[0], [rivals[i], -rivals[i]], rtol=1e-13)
@@ -170,10 +170,12 @@ def test_bends_are_the_derivatives_of_multipliers(weighted):
     weights = random.random(7) if weighted else 1.0
     machine = Softmax(random.integers(0, 4, 7), weights, 4, np.ones(7))
     every = slice(0, 7)
-    A = machine.multipliers(every, Z, Z, 0.0)
+    A = machine.dual_variables(every, Z, Z, 0.0)
     np.testing.assert_allclose(A, machine.respond(every, Z, Z, 0.0)[0], atol=1e-15)
     step = 1e-6
-    fall = machine.multipliers(every, Z - step * move, Z, 0.0) - machine.multipliers(every, Z + step * move, Z, 0.0)
+    fall = machine.dual_variables(every, Z - step * move, Z, 0.0) - machine.dual_variables(
+        every, Z + step * move, Z, 0.0
+    )
     bends = machine.bend(every, Z, A, Z, 0.0)
     np.testing.assert_allclose(machine.curve(every, bends, move), fall / (2.0 * step), atol=1e-9)
     units = np.array([machine.curve(every, bends, np.tile(unit, (7, 1))) @ unit for unit in np.eye(4)]).T

@@ -55,7 +55,7 @@ def test_the_variables_are_feasible_and_best(q):
     np.testing.assert_allclose(problem.feasible(alpha), alpha, atol=1e-13)
     best = smoothed(problem, centre, q, Z, alpha)
     assert sums.smoothed == pytest.approx(best, rel=1e-9)
-    assert sums.paid == pytest.approx(problem.joint.values(Z, problem.codes) @ problem.all_weights, rel=1e-12)
+    assert sums.losses == pytest.approx(problem.joint.values(Z, problem.codes) @ problem.all_weights, rel=1e-12)
     conjugates = problem.joint.conjugates(alpha, problem.codes, problem.all_weights)
     assert sums.conjugates == pytest.approx(conjugates.sum(), rel=1e-12)
     for _ in range(50):
@@ -69,8 +69,8 @@ def test_bends_are_the_derivatives_of_the_variables():
     step = 1e-6
     every = slice(0, problem.y.size)
     machine, centre, Z, change, _ = a_point(problem, 1)
-    alpha = machine.multipliers(every, Z, centre, q)
-    ends = [machine.multipliers(every, Z + side * step * change, centre, q) for side in (-1.0, 1.0)]
+    alpha = machine.dual_variables(every, Z, centre, q)
+    ends = [machine.dual_variables(every, Z + side * step * change, centre, q) for side in (-1.0, 1.0)]
     bends = machine.bend(every, Z, alpha, centre, q)
     curved = machine.curve(every, bends, change)
     np.testing.assert_allclose(curved, (ends[0] - ends[1]) / (2.0 * step), atol=1e-8)

@@ -1,4 +1,4 @@
-"""The automatic solver: it predicts the seconds of each solver, and leaves steps to the quickest.
+"""The automatic solver: it predicts the seconds of each solver and runs the quickest.
 
     small rows                 Newton's method or the interior point method in NumPy
     penalty without a square   the column solver
@@ -6,9 +6,9 @@
       rows than features
     else                       dual coordinate descent; then a finish
 
-Coordinate descent is unbeatable early and hopeless late on ill-conditioned problems. How fast its
-estimate of the gap falls says how many epochs it has left. The sizes of the problem and the number
-of rows that bend say what a Newton step takes. When Newton's steps take less time, they finish;
+On ill-conditioned problems coordinate descent is quick at first and slow near the optimum. The fall
+of its estimated gap says how many epochs it has left. The sizes of the problem and the number of
+rows that bend say what a Newton step takes. When Newton's steps take less time, they finish;
 when they take far more than was predicted, descent goes on. If R is not half a square, the column
 solver finishes. A steep smooth problem, or one that is posed near its optimum, begins with Newton's
 method.
@@ -61,7 +61,7 @@ SOON = 0.15  # share of the finish's seconds after which it may begin before the
 # Newton steps: the least number, and steps per power of ten that the gap falls by. Measured on the
 # cells of benchmarks/peers.
 STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
-AGAIN = 0.4  # share of the first factor's seconds that each later one takes; measured, there
+AGAIN = 0.4  # share of the first factor's seconds for each later one; measured on the same cells
 KINKED_CALLS = 3e-4  # seconds of a step's calls, kinked loss: factors follow rows; measured
 TERMS = 1e-8  # seconds of a step for each row, besides a pass over the values; measured
 # Rows that bend, per feature, from which the rows that bend later span the features, too. A guess.
@@ -71,9 +71,10 @@ PLENTY = 2.25
 # logistic, C = 100, takes 1.3 times as long; C = 1, 1.15 times (26 November 2026).
 STEEP = 1.0  # C phi'' ||x_i||^2
 CHEAP = 4.0  # epochs
-# It begins on a share of the rows if so many dense rows are too many for array code, and the curvature above
-# this. Measured on 150,000 x 100 float32, curvature 0.4, 40 and 4,000: 1.16 (squared hinge), 1.2
-# and 1.3 times as fast; 1.3, 1.9 and 1.8 times (logistic); not on a9a (26 November 2026).
+# It also begins on dense rows that are too many for array code, if the steepness of a smooth loss
+# is at least SLOPING: a share of the rows gives the first steps. Measured on 150,000 x 100 float32,
+# steepness 0.4, 40 and 4,000: 1.16, 1.2 and 1.3 times as fast (squared hinge); 1.3, 1.9 and 1.8
+# times (logistic); not on a9a (26 November 2026).
 SLOPING = 0.2
 # Epochs that descent must have left for the column solver to finish an elastic net, and the factors
 # of its models, whose number is rough. Measured on rcv1-binary at C = 100, where descent takes a
@@ -107,15 +108,15 @@ class AutoState(ChosenState):
 
     Attributes
     ----------
-    begun : bool
-        Whether the first solver is chosen.
-    paid : float
+    has_chosen_first : bool
+        True if it is decided whether Newton's method begins instead of descent.
+    finish_cost : float
         Predicted seconds of the finish so far, since it began.
     """
 
     phase: str = COORDINATES
-    begun: bool = False
-    paid: float = 0.0
+    has_chosen_first: bool = False
+    finish_cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class Auto(Choosing):
         return not problem.penalty.identity()
 
     def begins_at_weights(self, problem: Problem) -> bool:
-        """Return True if Newton's method begins, and multipliers follow from weights."""
+        """Return True if Newton's method begins, and dual variables follow from weights."""
         return is_smooth(problem.loss) and choose_first(problem)[0] == FINISH
 
     # ---- The first solver
@@ -168,17 +169,17 @@ class Auto(Choosing):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
         """Begin with the solver that the kind of the problem asks for, else with descent."""
         phase, why = choose_first(problem)
-        state = AutoState(w=nothing(), seed=seed, begun=True, phase=phase)
+        state = AutoState(w=nothing(), seed=seed, has_chosen_first=True, phase=phase)
         state.decision = f"epoch 0: {why}"
         state.inner = self.at_work(problem, state).init(problem, seed, start)
         state.update()
-        state.course.promised = np.inf
+        state.course.predicted_work = np.inf
         if state.phase != COORDINATES:
             return state
         state.course.next_prediction = max(FIRST_PREDICTIONS[0], prediction_cost(problem))
         if not problem.penalty.identity():
             return state
-        state.begun = start is not None or is_gentle(problem)
+        state.has_chosen_first = start is not None or is_gentle(problem)
         if start is None and is_smooth(problem.loss):
             state.course.add(0.0, 1.0)
         if start is not None and (self.begin == FINISH or self._is_near(problem, state, start)):
@@ -187,20 +188,22 @@ class Auto(Choosing):
 
     def step(self, problem: Problem, state: AutoState, budget: Any) -> AutoState:
         """Do a step of the solver at work, and make a prediction when one is due."""
-        if not state.begun:
-            state.begun = True
+        if not state.has_chosen_first:
+            state.has_chosen_first = True
             if self._is_steep(problem, state):
                 self._begin_with_newton(problem, state)
         return super().step(problem, state, budget)
 
-    def _begin_with_newton(self, problem: Problem, state: AutoState, start: Point | None = None) -> None:
+    def _begin_with_newton(
+        self, problem: Problem, state: AutoState, start: Point | None = None
+    ) -> None:
         """Let Newton's method begin, at zero if no point is given."""
         where = "" if start is None else " at the given point"
         solver = Newton(warm_up=0, memory=self.memory)
         state.phase = FINISH
         state.inner = solver.init(problem, state.seed, start)
-        state.paid = 0.0
-        state.course.promised = np.inf
+        state.finish_cost = 0.0
+        state.course.predicted_work = np.inf
         state.decision = f"epoch 0: beginning with Newton's method{where}"
         state.update()
         state.course.gap_then = state.estimate
@@ -218,12 +221,14 @@ class Auto(Choosing):
         return self._is_cheap(problem, state)
 
     def _is_cheap(self, problem: Problem, state: AutoState) -> bool:
-        return self._step_cost(problem, count_bending(problem, state.alpha)) <= CHEAP * epoch_cost(problem)
+        """Return True if a Newton step takes no more than CHEAP epochs."""
+        step_cost = self._step_cost(problem, count_bending(problem, state.alpha))
+        return step_cost <= CHEAP * epoch_cost(problem)
 
     # ---- The change to a finish, and back
 
     def next_prediction(self, problem: Problem, epochs: float) -> float:
-        """The epoch of the next prediction; none costs more than the work it predicts."""
+        """Return the epoch of the next prediction; none costs more than the work it predicts."""
         later = (first for first in FIRST_PREDICTIONS if first > epochs + 1e-9)
         following = next(later, NEXT_PREDICTION * epochs)
         return max(following, epochs + prediction_cost(problem))
@@ -263,7 +268,8 @@ class Auto(Choosing):
         is_change = False
         otherwise = ""
         if here > steps * passes:
-            there = steps_cost(self._step_cost(problem, count_bending(problem, state.alpha)), passes, steps)
+            step_cost = self._step_cost(problem, count_bending(problem, state.alpha))
+            there = steps_cost(step_cost, passes, steps)
             # Smooth problems whose bending rows span the features need no good start.
             soonest = FIRST_PREDICTIONS[-1]
             if needs_no_proximity(problem, state.alpha, PLENTY):
@@ -290,9 +296,9 @@ class Auto(Choosing):
                 return
             # What the passes and equations so far were expected to take.
             solving = self._step_cost(problem, inner.active) - passes_cost(problem)
-            spent = inner.epochs * passes_cost(problem) + inner.steps * solving
-            cost = max(spent - state.paid, 0.0)
-            state.paid = spent
+            finish_cost = inner.epochs * passes_cost(problem) + inner.steps * solving
+            cost = max(finish_cost - state.finish_cost, 0.0)
+            state.finish_cost = finish_cost
             self.change_back(problem, state, COORDINATES, cost, inner.best.primal)
         elif state.phase in SMALL and state.inner.stuck and state.estimate > target > 0.0:
             phase = COORDINATES if holds_square(problem.penalty) else FEATURES
@@ -308,18 +314,18 @@ class Auto(Choosing):
             return None
         finish = FINISH if problem.penalty.identity() else FEATURES
         self.change(problem, state, finish, "no progress: changing over")
-        state.course.promised = np.inf
+        state.course.predicted_work = np.inf
         return state
 
     def change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to another solver."""
         if phase == FEATURES and state.phase == COORDINATES:
             state.inner.w = problem.regularizer.weights(state.w.astype(np.float64))
-        state.paid = 0.0
+        state.finish_cost = 0.0
         super().change(problem, state, phase, why)
 
     def at_work(self, problem: Problem, state: AutoState) -> Any:
-        """The solver at work."""
+        """Return the solver at work."""
         if state.phase in SMALL:
             return SMALL[state.phase]
         if state.phase == FEATURES:
@@ -329,13 +335,13 @@ class Auto(Choosing):
     # ---- Seconds of the finish
 
     def _step_cost(self, problem: Problem, active: int) -> float:
-        """Seconds of a Newton step with the equations of so many rows that bend."""
+        """Return the seconds of a Newton step with the equations of so many rows that bend."""
         condition = steepness(problem) if is_cornerless(problem.loss) else np.inf
         return passes_cost(problem) + expected_seconds(problem, active, condition, self.memory)
 
     @staticmethod
     def _models_cost(problem: Problem, state: AutoState) -> float:
-        """Seconds of the column solver's models: a factor each, over support or bending rows."""
+        """Return the seconds of the column solver's models, a factor each."""
         size = min(problem.members.size, problem.n_features)
         # The first epochs say too little about either.
         if state.epochs >= SOON * FEATURES_LEFT:
@@ -368,8 +374,8 @@ def is_cheap_by_blocks(problem: Problem) -> bool:
     if problem.sparse or is_short:
         return False
     has_long_rows = problem.n_features > FEW_FEATURES
-    # Descent is quicker if rows are few. A kinked loss takes some twenty passes: there it is quicker
-    # also if the loss is easy, or if rows are long; for smooth losses if rows are long and easy.
+    # Descent is quicker if rows are few. For a kinked loss, which takes some twenty passes, it is
+    # also quicker if the loss is easy or rows are long; for a smooth loss if both hold.
     has_few_rows = problem.members.size < TALLER * problem.n_features
     if is_smooth(problem.loss):
         is_gradual = steepness(problem) < STEEP or is_gentle(problem)
@@ -398,34 +404,34 @@ def is_tall(problem: Problem) -> bool:
 
 
 def steepness(problem: Problem) -> float:
-    """``C phi'' ||x_i||^2`` of the median row: the larger, the slower the descent."""
+    """Return ``C phi'' ||x_i||^2`` of the median row: the larger, the slower the descent."""
     return coordinate_curvature(problem) * problem.loss.largest_curvature()
 
 
 def newton_steps(loss: Loss, gap: float, target: float) -> float:
-    """Newton steps from one relative gap to another."""
+    """Return the Newton steps from one relative gap to another."""
     least, each = STEPS[traits_of(loss).shape]
     return least + each * math.log10(gap / target)
 
 
 def steps_cost(first: float, passes: float, steps: float) -> float:
-    """Seconds of Newton steps; the first takes `first`, `passes` of it without its equations."""
+    """Return the seconds of Newton steps: `first`, of which `passes` are not its equations."""
     return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
 
 
 def prediction_cost(problem: Problem) -> float:
-    """Epochs that a prediction costs, at least one."""
+    """Return the epochs that a prediction costs, at least one."""
     return max(1.0, CALLS / epoch_cost(problem))
 
 
 def passes_cost(problem: Problem) -> float:
-    """Seconds of a Newton step without its equations."""
+    """Return the seconds of a Newton step without its equations."""
     calls = CALLS if is_smooth(problem.loss) else KINKED_CALLS
     return values_cost(problem) + TERMS * problem.members.size + calls
 
 
 def _until_now(state: AutoState) -> np.ndarray:
-    """Epochs and estimates over all rows, and the present epoch with the lowest estimate known."""
+    """Return epochs and estimates over all rows, with the present epoch and lowest estimate."""
     gaps = state.course.gaps
     now = [state.epochs, state.estimate]
     if not gaps.size:

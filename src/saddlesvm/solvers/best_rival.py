@@ -70,7 +70,7 @@ class BestRival(Softmax):
         """The multipliers of some rows at scores Z, and their sums."""
         y = self.classes[rows]
         places = np.arange(y.size)
-        A = self.multipliers(rows, Z, centre, q)
+        A = self.dual_variables(rows, Z, centre, q)
         own = Z[places, y]
         # Phi at the scores: the largest of e_k + z_k, less the own score.
         ahead = Z + 1.0
@@ -82,7 +82,7 @@ class BestRival(Softmax):
         smoothed = gained - float(np.vdot(A, Z)) - 0.5 * q * float(np.vdot(away, away))
         return A, Sums(paid, smoothed, -gained)
 
-    def multipliers(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+    def dual_variables(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
         """The multipliers of some rows at scores Z: a projection to the simplex, by sorting."""
         y = self.classes[rows]
         s = self.weights(rows)

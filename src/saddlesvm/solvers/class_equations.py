@@ -1,17 +1,18 @@
 """Newton's equations of several classes, solved by conjugate gradients over all classes at once.
 
-A row bends by ``s (diag(p) - p p')`` with its probabilities p, so that the equations hang all classes together. Their
-matrix is never formed: a product with it is two products with the rows that tell it. What makes few products enough is
-a preconditioner, of which there are three:
+The second derivative of a row is ``s (diag(p) - p p')`` with its probabilities p, so that the
+equations couple all classes. Their matrix is never formed: a product with it is two products with
+some of the rows. A preconditioner makes few products enough; there are three:
 
-    ClassFactors   for each class its own block of the matrix ``R + C sum_i s_i p_ik (1 - p_ik) x_i x_i'``, factored
-    SharedFactor   ``R + g_k G`` with a matrix G for all classes and a number for each: a single decomposition
-    the diagonal   if there are too many features for matrices
+    ClassFactors   factors of each class's own block, ``R + C sum_i s_i p_ik (1 - p_ik) x_i x_i'``
+    SharedFactor   ``R + g_k G``, a matrix G for all classes and a number for each: decomposed once
+    Diagonal       if there are too many features for matrices
 
-The first two come from some rows a feature, drawn in proportion to what they add to the sum.
+The first two are made of a few rows for each feature, drawn in proportion to what they add.
 
-Source: Lin, Weng and Keerthi (2008), "Trust region Newton method for large-scale logistic regression"; Byrd, Chin,
-Neveitt and Nocedal (2011), "On the use of stochastic Hessian information in optimization methods for machine learning".
+Source: Lin, Weng and Keerthi (2008), "Trust region Newton method for large-scale logistic
+regression"; Byrd, Chin, Neveitt and Nocedal (2011), "On the use of stochastic Hessian information
+in optimization methods for machine learning".
 """
 
 from __future__ import annotations
@@ -21,21 +22,33 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.rows.places import Memory
-from saddlesvm.solvers.equations import AT_EASE, FORCING, PER_FEATURE, Equations, cholesky, conjugate_gradients
+from saddlesvm.solvers.equations import (
+    FORCING,
+    PER_FEATURE,
+    ROWS_PER_PASS,
+    Equations,
+    cholesky,
+    conjugate_gradients,
+)
 from saddlesvm.solvers.machines import Softmax
 from saddlesvm.solvers.task import Found, Task
 
-CAREFUL = 0.02  # relative residual at which products with few rows end, where a pass over all is dear; measured
+# Relative residual at which products with few rows end, where a pass over all is dear; measured.
+CAREFUL = 0.02
 EXACT = 0.03  # the same for a loss with kinks, of which other rows bend after each step; measured
-MOST_UNKNOWNS = 1500  # classes times features up to which the matrix of a loss with kinks is factored
+# Classes times features up to which the matrix of a loss with kinks is factored.
+MOST_UNKNOWNS = 1500
 TINY = np.finfo(float).tiny
-MOST_BENDS = 10_000_000  # numbers that tell how rows bend: more are computed anew in each product; derived: 80 MB
-ROWS_PER_FEATURE = 3.0  # rows that stand for all in a class's matrix; measured on digits and made rows
+# Numbers that tell how rows bend: more are computed anew in each product; derived: 80 MB.
+MOST_BENDS = 10_000_000
+# Rows that stand for all in a class's matrix; measured on digits and made rows.
+ROWS_PER_FEATURE = 3.0
 SHARED_ROWS = 5.0  # the same for the matrix of all classes
 FEWEST_ROWS = 500.0
 MOST_VALUES = 32_000_000  # numbers that matrices may take: 256 MB
-# Numbers that the matrices of all classes may always take: 8 MB; beyond, as many as rows and scores. Where there are
-# many classes of few rows, one matrix for all takes half to a quarter of the time (100 to 1,000 classes; measured).
+# Numbers that the matrices of all classes may always take: 8 MB; beyond, as many as rows and
+# scores. Where there are many classes of few rows, one matrix for all takes half to a quarter of
+# the time (100 to 1,000 classes; measured).
 FREE_VALUES = 1_000_000
 WORTH = 40.0  # products with the equations' matrix that a preconditioner may cost
 LEAST_DIAGONAL = 1e-12  # added to the diagonal, where a free intercept has no curvature
@@ -61,7 +74,9 @@ class ClassEquations(Equations):
     few: Memory
     whole: np.ndarray | None = None
 
-    def __init__(self, task: Task, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
+    def __init__(
+        self, task: Task, point: Found, centre: np.ndarray, q: float, fineness: float
+    ) -> None:
         place = task.place
         machine = task.machine
         assert isinstance(machine, Softmax)
@@ -69,42 +84,48 @@ class ClassEquations(Equations):
         self.ridge = task.ridge[:, None]
         self.W = point.W
         K = machine.ones.size
-        told = point.curvature
-        self.forcing = (EXACT if machine.kinked else FORCING) if told is None else CAREFUL
-        if told is not None:
-            # The pass has taken rows along that stand for all.
-            assert told.few is not None
-            assert told.machine is not None
-            self.bent = told.bent
+        curvature = point.curvature
+        self.forcing = (EXACT if machine.kinked else FORCING) if curvature is None else CAREFUL
+        if curvature is not None:
+            # The pass has taken some rows along, with the weight of all.
+            assert curvature.few is not None
+            assert curvature.machine is not None
+            self.bent = curvature.bent
             self.C = task.C
-            self.few = told.few
-            self.machine = told.machine
-            self.kept: np.ndarray | None = told.bends
+            self.few = curvature.few
+            self.machine = curvature.machine
+            self.kept: np.ndarray | None = curvature.bends
             self.preconditioner = self.choose()
             return
-        # Every so manieth row that bends, with the weight of all.
+        # The rows that bend; all rows if no scores are kept.
         bent = np.arange(place.n)
         bends = None
         if task.keeps_scores:
             bends = machine.bend(slice(0, place.n), point.Z, point.A, centre, q)
             bent = np.flatnonzero(bends @ machine.ones > 0.0)
         self.bent = bent.size
-        enough = fineness * max(PER_FEATURE * (place.d + 1), AT_EASE * place.n / max(1, place.d))
-        every = 1 if machine.kinked else max(1, int(bent.size / enough))
-        rows = bent[every // 2 :: every]
+        # So many rows are enough: of more, every stride-th is taken, with the weight of all.
+        rows_of_pass = ROWS_PER_PASS * place.n / max(1, place.d)
+        enough = fineness * max(PER_FEATURE * (place.d + 1), rows_of_pass)
+        stride = 1 if machine.kinked else max(1, int(bent.size / enough))
+        rows = bent[stride // 2 :: stride]
         self.C = task.C * bent.size / max(rows.size, 1)
         self.few = place if rows.size == place.n else place.take(rows)
         self.machine = machine if rows.size == place.n else machine.take(rows)
+        # Bends are kept if they fit, else computed anew in each product.
         self.kept = None if bends is None else bends[rows]
         if bends is None and rows.size * K <= MOST_BENDS:
-            self.kept = np.concatenate([self.bends_of(part, block) for part, block in self.few.blocks()])
+            self.kept = np.concatenate(
+                [self.bends_of(part, block) for part, block in self.few.blocks()]
+            )
         if machine.kinked and K * (place.d + 1) <= MOST_UNKNOWNS:
             self.whole = cholesky(self.matrix())
             return
         self.preconditioner = self.choose()
 
     def matrix(self) -> np.ndarray:
-        """The lower triangle of the whole matrix; rows bend by ``B_k [k = l] - B_k B_l / sum_m B_m``."""
+        """Return the lower triangle of the whole matrix, of a loss with kinks."""
+        # The second derivatives of a row are B_k [k = l] - B_k B_l / sum_m B_m, with its bends B.
         assert self.kept is not None
         K = self.machine.ones.size
         side = self.few.d + 1
@@ -120,7 +141,8 @@ class ClassEquations(Equations):
                 else:
                     sign = -1.0
                 if rows.size:
-                    # Of a sum of products the lower triangle is certain; a block off the diagonal needs all.
+                    # Only the lower triangle of a sum of products is sure to be there, but a block
+                    # off the diagonal needs all of it.
                     block = np.tril(self.few.gram(rows, weights[rows], np.float64))
                     block += np.tril(block, -1).T
                     found[k, :, m] = sign * self.C * block
@@ -129,25 +151,29 @@ class ClassEquations(Equations):
         return flat
 
     def bends_of(self, part: slice, block: object) -> np.ndarray:
-        """How the rows of a block bend."""
+        """Return the bends of the rows of a block."""
         if self.kept is not None:
             return self.kept[part]
         Z = self.few.scores(block, self.W)
-        return self.machine.bend(part, Z, self.machine.multipliers(part, Z, Z, 0.0), Z, 0.0)
+        return self.machine.bend(part, Z, self.machine.dual_variables(part, Z, Z, 0.0), Z, 0.0)
 
     def choose(self) -> ClassFactors | SharedFactor | Diagonal:
-        """The best preconditioner that is worth its price."""
+        """Return the best preconditioner that costs at most WORTH products with the matrix."""
         few = self.few
         K = self.machine.ones.size
         side = few.d + 1.0
         values = float(few.n) * few.values_per_row
         product = 4.0 * K * (values + few.n)
+        # A factor for each class: its sum over the rows, and a third of the cube for Cholesky.
         room = min(MOST_VALUES, max(FREE_VALUES, values + few.n * K))
-        own = min(float(few.n), max(FEWEST_ROWS, ROWS_PER_FEATURE * side))
-        if self.kept is not None and K * side**2 <= room and K * side**2 * (own + side / 3.0) <= WORTH * product:
+        rows = min(float(few.n), max(FEWEST_ROWS, ROWS_PER_FEATURE * side))
+        is_cheap = K * side**2 * (rows + side / 3.0) <= WORTH * product
+        if self.kept is not None and K * side**2 <= room and is_cheap:
             return ClassFactors(self, self.kept)
-        shared = min(float(few.n), max(FEWEST_ROWS, SHARED_ROWS * side))
-        if side**2 <= MOST_VALUES and side**2 * (shared + 10.0 * side) <= WORTH * product:
+        # One matrix for all classes, whose eigenvectors take some ten times the cube.
+        rows = min(float(few.n), max(FEWEST_ROWS, SHARED_ROWS * side))
+        is_cheap = side**2 * (rows + 10.0 * side) <= WORTH * product
+        if side**2 <= MOST_VALUES and is_cheap:
             return SharedFactor(self)
         return Diagonal(self)
 
@@ -157,16 +183,17 @@ class ClassEquations(Equations):
             by_class = np.ascontiguousarray(target.T)
             solved: np.ndarray = dpotrs(self.whole, by_class.ravel(), lower=1)[0]
             return solved.reshape(by_class.shape).T
-        return conjugate_gradients(self.multiply, self.precondition, target, forcing=self.forcing)[0]
+        D, _ = conjugate_gradients(self.multiply, self.precondition, target, forcing=self.forcing)
+        return D
 
     def precondition(self, residual: np.ndarray) -> np.ndarray:
-        """The preconditioner's inverse times weights; over the classes these sum to zero, as at the optimum."""
+        """Apply the preconditioner; the result sums to zero over the classes, as the optimum."""
         found = self.preconditioner(residual)
         found -= found.mean(axis=1)[:, None]
         return found
 
     def multiply(self, D: np.ndarray) -> np.ndarray:
-        """Multiply by the matrix, in a pass over the rows that tell it."""
+        """Multiply by the matrix, in a pass over the rows that it is made of."""
         curved = self.ridge * D
         for part, block in self.few.blocks():
             change = self.machine.curve(part, self.bends_of(part, block), self.few.scores(block, D))
@@ -210,7 +237,7 @@ class SharedFactor:
 
     def __init__(self, equations: ClassEquations) -> None:
         few = equations.few
-        # What each row adds to the sum over the classes, and what each class has of it.
+        # What each row adds to the sum over the classes, and the share of each class.
         parts = np.empty(few.n)
         shares = np.zeros(equations.machine.ones.size)
         for part, block in few.blocks():
@@ -249,9 +276,9 @@ class Diagonal:
 
 
 def draw(parts: np.ndarray, count: float) -> tuple[np.ndarray, np.ndarray]:
-    """About `count` rows, each with odds in proportion to its part of a sum, and weights that keep the sum.
+    """Draw about `count` rows in proportion to their parts of a sum, and weigh them.
 
-    The rows are drawn at equal distances along the sum of the odds.
+    The weights keep the sum. The rows are drawn at equal distances along the sum of the odds.
     """
     total = float(parts.sum())
     if total == 0.0:

@@ -1,16 +1,17 @@
-"""Newton's equations ``(R + C sum_i bend_i x_i x_i') D = -gradient``, solved as far as a step needs.
+"""Newton's equations ``(R + C sum_i bend_i x_i x_i') D = -gradient``, solved roughly.
 
-A matrix or a factor of it comes from a share of the rows, which tells it well enough: a step that
-is slightly wrong costs a pass, and the whole matrix costs many. It serves for several steps: a step
-s that changed the gradient by y asks the inverse to take y to s, which corrects it (L-BFGS, with
-the factor in the place of a scaled identity). Rows in memory are asked by
-:mod:`saddlesvm.solvers.memory_equations`, several classes by
-:mod:`saddlesvm.solvers.class_equations`; if a pass is dear, it has returned the matrix already
-(:class:`ToldEquations`).
+The matrix, or a factor of it, comes from a share of the rows, which is good enough: a step that is
+slightly wrong costs a pass, and the whole matrix costs many. It serves for several steps: if a step
+s changed the gradient by y, the inverse has to take y to s, which corrects it (L-BFGS, with the
+factor in the place of a scaled identity).
 
-Source: Byrd, Hansen, Nocedal and Singer (2016), "A stochastic quasi-Newton method for large-scale optimization";
-Nocedal and Wright (2006), "Numerical optimization", algorithm 7.4; Lin, Weng and Keerthi (2008), "Trust region Newton
-method for large-scale logistic regression".
+:mod:`saddlesvm.solvers.memory_equations` has the equations of rows in memory,
+:mod:`saddlesvm.solvers.class_equations` those of several classes. If a pass is expensive, it has
+returned the matrix already (:class:`MatrixEquations`).
+
+Source: Byrd, Hansen, Nocedal and Singer (2016), "A stochastic quasi-Newton method for large-scale
+optimization"; Nocedal and Wright (2006), "Numerical optimization", algorithm 7.4; Lin, Weng and
+Keerthi (2008), "Trust region Newton method for large-scale logistic regression".
 """
 
 from __future__ import annotations
@@ -23,20 +24,26 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.task import Curvature, Task
 
-FEW_FEATURES = 1000  # for which the matrix is formed: 8 MB, and a third of a second to factor; guessed
-PER_FEATURE = 60  # rows a feature that tell the curvature; measured on 30,000 x 50 ... 100,000 x 100
-AT_EASE = 6.0  # n / d times so many rows form their matrix in the time of a pass; measured, 30,000 x 50
-FORCING = 0.3  # relative residual at which conjugate gradients stop; the next step makes up for the rest
-MOST_PRODUCTS = 200
-RAISED = (1e-15, 1e-7)  # a feature, share that is added to the diagonal: products in float64, in float32
-MOST_SECANTS = 8  # steps that correct a factor
+# Features below which the matrix is formed: 8 MB, a third of a second to factor; guessed.
+FEW_FEATURES = 1000
+# Rows a feature that tell the curvature; measured on 30,000 x 50 ... 100,000 x 100.
+PER_FEATURE = 60
+# So many times n / d rows form their matrix in the time of a pass; measured, 30,000 x 50.
+ROWS_PER_PASS = 6.0
+# Relative residual at which conjugate gradients stop; the next step makes up for the rest.
+FORCING = 0.3
+MOST_PRODUCTS = 200  # iterations of conjugate gradients at most; guessed
+# Share that is added to the diagonal, for each feature: products in float64, in float32; derived
+# from their rounding.
+RAISED = (1e-15, 1e-7)
+MOST_SECANTS = 8  # steps that correct a factor at most; guessed
 LEAST_BEND = 2.0**-52  # s.y, relative to the lengths of both, below which it is rounding
 
 Product = Callable[[np.ndarray], np.ndarray]
 
 
 class Equations:
-    """Newton's equations at a point: the steps since they were made correct the inverse of their matrix.
+    """Newton's equations at a point; later steps correct the inverse of their matrix.
 
     Subclasses define :meth:`inverse`.
 
@@ -60,7 +67,9 @@ class Equations:
         return True
 
     def direction(self, gradient: np.ndarray) -> np.ndarray:
-        """The step at a gradient: the solution of the equations, corrected by the secants."""
+        """Return the solution of the equations at a gradient, corrected by the secants."""
+        # The two loops of L-BFGS (Nocedal and Wright, algorithm 7.4), with the solution of the
+        # equations in the place of a scaled identity.
         rest = -gradient
         shares = []
         for s, y in reversed(self.secants):
@@ -73,23 +82,23 @@ class Equations:
         return out
 
     def learn(self, s: np.ndarray, y: np.ndarray) -> None:
-        """Learn from a step s that changed the gradient by y, unless the gradient did not rise along it."""
+        """Learn from a step s that changed the gradient by y, if the gradient rose along it."""
         if float(np.vdot(s, y)) > LEAST_BEND * float(np.linalg.norm(s) * np.linalg.norm(y)):
             self.secants = [*self.secants[1 - MOST_SECANTS :], (s, y)]
 
     def without_rows(self) -> Equations:
         """Return equations with the secants of the last steps, and without rows."""
-        told = Equations()
-        told.secants = self.secants
-        told.bent = self.bent
-        return told
+        secants_only = Equations()
+        secants_only.secants = self.secants
+        secants_only.bent = self.bent
+        return secants_only
 
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations as they were at their point."""
         raise NotImplementedError
 
 
-class ToldEquations(Equations):
+class MatrixEquations(Equations):
     """Newton's equations of one score a row, whose matrix a pass over the rows has summed.
 
     Parameters
@@ -117,7 +126,8 @@ class ToldEquations(Equations):
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:
-    """Return the Cholesky factor of a matrix; its diagonal is raised if rounding makes it singular."""
+    """Return the Cholesky factor of a matrix; raise its diagonal if that is nearly singular."""
+    # What is added grows a hundredfold until the factor exists.
     lift = 0.0
     for _ in range(8):
         factor, failed = dpotrf(matrix, lower=1)
@@ -135,23 +145,24 @@ def conjugate_gradients(
     most: int = MOST_PRODUCTS,
     forcing: float = FORCING,
 ) -> tuple[np.ndarray, bool]:
-    """Solve ``multiply(D) = target`` up to a share of the target; return whether that is reached."""
+    """Solve ``multiply(D) = target`` to a relative residual; return D and if that is reached."""
     D = np.zeros_like(target)
     residual = target.copy()
     solved = precondition(residual)
-    ahead = solved
+    search = solved
     size = float(np.vdot(residual, solved))
     first = size
     for _ in range(most):
         if size <= forcing**2 * first or time_is_up():
             break
-        curved = multiply(ahead)
-        length = size / float(np.vdot(ahead, curved))
-        D += length * ahead
+        # The minimum along the search direction.
+        curved = multiply(search)
+        length = size / float(np.vdot(search, curved))
+        D += length * search
         residual -= length * curved
-        # The next direction is conjugate to the ones before.
+        # The next direction is conjugate to the earlier ones.
         solved = precondition(residual)
         before = size
         size = float(np.vdot(residual, solved))
-        ahead = solved + (size / before) * ahead
+        search = solved + (size / before) * search
     return D, size <= forcing**2 * first

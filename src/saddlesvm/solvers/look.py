@@ -1,12 +1,12 @@
-"""A look at the rows: all that a step of Newton's method needs of them, from a single pass.
+"""A look at the rows: a single pass that computes all that a step of Newton's method needs.
 
-If a pass over the rows is dear, because they are read from files or lie on other machines, it has
-to return everything at once: the sums of a certificate at the weights W, the pull of the
-multipliers there, and so the gradient, and the curvature of a share of the rows. Nothing of a row
-is kept but what is taken along, and what parts of the rows tell is added up.
+If a pass over the rows is expensive, because they are read from files or lie on other machines, it
+has to return everything at once: the sums of a certificate at the weights W, the pull of the dual
+variables there, and so the gradient, and the curvature of a share of the rows. Only rows that are
+taken along are kept; the sums over parts of the rows are added.
 
-Curvature is a matrix of the features, or rows taken along, from which conjugate gradients find a step in memory
-(:mod:`saddlesvm.solvers.equations`).
+Curvature is a matrix of the features, or rows taken along, from which conjugate gradients find a
+step in memory (:mod:`saddlesvm.solvers.equations`).
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ LOSS_SUMS = 5  # numbers that loss_sums returns
 
 
 class Look(NamedTuple):
-    """The question of a pass, the same for all parts of the rows.
+    """What a pass has to compute, the same for all parts of the rows.
 
     Attributes
     ----------
     W : ndarray of shape (d + 1,) or (d + 1, K)
         The weights to look at.
     back : ndarray of shape (d + 1,) or (d + 1, K), or (0,)
-        The beginning of the line to W, if losses at its places are asked for; else empty.
+        The start of the step to W if losses along it are asked for; else empty.
     telling : float
-        The share of the rows that tells the matrix; 0 for no matrix.
+        The share of the rows that the matrix is made of; 0 for no matrix.
     kind : dtype
         The precision of the matrix' products.
     product : ndarray of shape (d + 1,) or (0,)
         A direction whose product with the matrix is asked for, and the matrix' diagonal.
     alone : bool
-        That product is all that is asked for.
+        True if only that product is asked for.
     along : float
         The share of the rows that may be taken along.
     shorten : tuple of (float, float, bool), optional
-        How multipliers are shortened before they are summed, see
-        :func:`~saddlesvm.problem.intercepts.shortening`: the multipliers of a free intercept have a
-        given sum.
+        How dual variables are shortened before they are summed, see
+        :func:`~saddlesvm.problem.intercepts.shortening`: the dual variables of a free intercept
+        have a given sum.
     draw : int
-        Of the rows that make the matrix or are taken along: another seed for each pass.
+        Seed of the draw of rows for the matrix or to take along: another for each pass.
     signs : bool
-        Whether the sums of positive and negative multipliers are asked for.
+        True if the sums of positive and negative dual variables are asked for.
     """
 
     W: np.ndarray
@@ -72,15 +72,15 @@ class Look(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that travel."""
+        """Return the bytes that are sent."""
         return self.W.nbytes + self.back.nbytes + self.product.nbytes
 
     def of_share(self, share: float) -> Look:
-        """The question to a share of the rows: the same."""
+        """Return the question for a share of the rows, which is the same."""
         return self
 
     def empty(self) -> Looked:
-        """The empty answer."""
+        """Return the empty answer."""
         side = self.W.shape[0] if self.telling > 0.0 else 0
         return Looked(
             sums=np.zeros(LOSS_SUMS),
@@ -103,30 +103,34 @@ class Look(NamedTuple):
         first: int = 0,
         seed: int = 0,
     ) -> None:
-        """Add what some rows tell, and put their multipliers at W into `alpha`.
+        """Add the sums over some rows, and put their dual variables at W into `alpha`.
 
         Parameters
         ----------
         into : Looked
         terms : Terms
-            Of a smooth loss, or of the softmax, whose labels are class numbers.
+            A smooth loss, or the softmax, whose labels are class numbers.
         members : ndarray of shape (m,)
             The rows that take part, ascending, in the numbering of `terms`.
         alpha : ndarray of shape (n,)
             In the numbering of `terms`; or of shape (0,), if nobody needs them.
         first, seed : int, default=0
-            The number of the first row of `terms`, and that of the part: of the draw of rows to take along.
+            The number of the first row of `terms`, and that of the part: more seeds of the draw.
         """
         random = np.random.default_rng([self.draw, seed, first])
         place = strips_of(terms, members)
-        told: list[tuple[np.ndarray, np.ndarray]] = []
+        drawn: list[tuple[np.ndarray, np.ndarray]] = []
         for rows, block in place.blocks():
             chosen = members[rows]
             norms = terms.norms[chosen]
             Z = place.scores(block, self.W)
             if self.alone:
-                into.product += place.pull(block, self.curve(terms, chosen, Z, place.scores(block, self.product)))
+                # The matrix times a direction, and nothing else.
+                into.product += place.pull(
+                    block, self.curve(terms, chosen, Z, place.scores(block, self.product))
+                )
                 continue
+            # Losses, conjugates and the pull; then second derivatives.
             machine: Binary | Softmax
             if self.W.ndim > 1:
                 machine, A, bends, mean = self.look_at_classes(into, terms, chosen, norms, Z)
@@ -138,9 +142,11 @@ class Look(NamedTuple):
             if alpha.size:
                 alpha[chosen] = A
             into.bent[:] += chosen.size, np.count_nonzero(mean), norms.sum()
+            # Rows for the matrix are drawn in proportion to what they add to its trace. Weighted by
+            # the inverse of their odds, they have the matrix of all rows as expectation.
             if self.telling > 0.0:
                 some, odds = draw_rows(mean * norms, self.telling, random)
-                told.append((rows.start + some, mean[some] / odds))
+                drawn.append((rows.start + some, mean[some] / odds))
             if self.product.size:
                 change = machine.curve(rows, bends, place.scores(block, self.product))
                 into.product += place.pull(block, change)
@@ -148,20 +154,24 @@ class Look(NamedTuple):
             if self.along > 0.0:
                 some, odds = draw_rows(mean * norms, self.along, random)
                 self.take_along(into, terms, chosen[some], bends[some] / odds[:, None], odds)
-        if told:
-            some, weights = (np.concatenate(found) for found in zip(*told, strict=True))
+        if drawn:
+            some, weights = (np.concatenate(found) for found in zip(*drawn, strict=True))
             into.matrix += place.gram(some, weights, self.kind)
 
     @staticmethod
-    def look_along(into: Looked, machine: Binary | Softmax, before: np.ndarray, after: np.ndarray) -> None:
-        """Add the losses at some places of a line, whose ends have these scores."""
+    def look_along(
+        into: Looked, machine: Binary | Softmax, before: np.ndarray, after: np.ndarray
+    ) -> None:
+        """Add the losses at some places of a step, whose ends have these scores."""
         ahead = after - before
         for k, place in enumerate(PLACES):
             into.line[k] += machine.losses(before + place * ahead)
 
     @staticmethod
-    def take_along(into: Looked, terms: Terms, rows: np.ndarray, bends: np.ndarray, odds: np.ndarray) -> None:
-        """Take rows along, which weigh as much as all rows."""
+    def take_along(
+        into: Looked, terms: Terms, rows: np.ndarray, bends: np.ndarray, odds: np.ndarray
+    ) -> None:
+        """Take rows along, with the weight of all rows."""
         if rows.size:
             weights = (terms.weights[rows] if terms.weights.size else 1.0) / odds
             taken = Taken(terms.X.taken(rows), terms.y[rows], weights, np.empty(0), bends, rows)
@@ -169,7 +179,7 @@ class Look(NamedTuple):
 
     @staticmethod
     def curve(terms: Terms, chosen: np.ndarray, z: np.ndarray, along: np.ndarray) -> np.ndarray:
-        """By how much the multipliers of rows with scores z fall along changes of these."""
+        """Return how much the dual variables of rows fall along changes of their scores z."""
         weights = weights_at(terms.weights, chosen)
         machine = Binary(terms.loss, terms.y[chosen], weights if weights.size else 1.0)
         bends = machine.bend(np.arange(z.size), z, z, UNASKED, 0.0)
@@ -178,37 +188,41 @@ class Look(NamedTuple):
     def look_at_margins(
         self, into: Looked, terms: Terms, chosen: np.ndarray, norms: np.ndarray, z: np.ndarray
     ) -> tuple[Binary, np.ndarray, np.ndarray, np.ndarray]:
-        """Add the sums of some rows with a score each; return machine, multipliers, bends, and bends."""
+        """Add sums of rows with one score; return machine, dual variables, bends, mean bends."""
         points = Pointwise(terms.loss, terms.y[chosen], weights_at(terms.weights, chosen), True)
         every = np.arange(chosen.size)
         machine = Binary(terms.loss, points.y, points.weights if points.weights.size else 1.0)
-        a = machine.multipliers(every, z, UNASKED, 0.0)
+        a = machine.dual_variables(every, z, UNASKED, 0.0)
         bends = machine.bend(every, z, a, UNASKED, 0.0)
         if self.signs:
             into.signed += signed_sums(points, every, a)
         if self.shorten is not None:
             shorten(points, every, a, *self.shorten)
         into.sums += loss_sums(points, every, z, 0.0, a)
-        sizes = point_sizes(terms.loss, points.y, norms, points.weights, every, a, signs=self.shorten is not None)
+        sizes = point_sizes(
+            terms.loss, points.y, norms, points.weights, every, a, signs=self.shorten is not None
+        )
         add_sizes(into.sizes, np.array(sizes), LARGEST)
         return machine, a, bends, bends
 
     def look_at_classes(
         self, into: Looked, terms: Terms, chosen: np.ndarray, norms: np.ndarray, Z: np.ndarray
     ) -> tuple[Softmax, np.ndarray, np.ndarray, np.ndarray]:
-        """The same for rows with a score for each class; the last are means over these."""
+        """Add the sums of rows with a score for each class; bends are averaged over the classes."""
         codes = terms.y[chosen].astype(np.intp)
         weights = weights_at(terms.weights, chosen)
         every = np.arange(chosen.size)
         machine = Softmax(codes, weights if weights.size else 1.0, self.W.shape[1], radii(norms))
         A, found = machine.respond(every, Z, Z, 0.0)
-        into.sums[:3] += found.paid, found.conjugates, found.pulled
+        into.sums[:3] += found.losses, found.conjugates, found.pulled
         bends = machine.bend(every, Z, A, Z, 0.0)
         return machine, A, bends, machine.mean_bend(every, bends)
 
 
-def draw_rows(sizes: np.ndarray, share: float, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw about a share of the rows, more likely rows of large size; return them, and their odds."""
+def draw_rows(
+    sizes: np.ndarray, share: float, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw about a share of the rows, in proportion to their sizes; return rows and odds."""
     total = float(sizes.sum())
     if share >= 1.0 or not total > 0.0:
         some = np.flatnonzero(sizes > 0.0)
@@ -220,16 +234,17 @@ def draw_rows(sizes: np.ndarray, share: float, random: np.random.Generator) -> t
 
 @dataclass
 class Looked(PassSums):
-    """What some rows tell.
+    """The answer to a :class:`Look`: sums over some rows.
 
     Attributes
     ----------
     sums : ndarray of shape (5,)
-        Of :func:`~saddlesvm.problem.sums.loss_sums`, at W and its multipliers; of classes the losses, the conjugates,
-        and what :class:`~saddlesvm.problem.multinomial.Response` names `pulled`.
+        Of :func:`~saddlesvm.problem.sums.loss_sums`, at W and its dual variables; of classes the
+        losses, the conjugates, and what :class:`~saddlesvm.problem.multinomial.Response` names
+        `pulled`.
     signed : ndarray of shape (4,)
-        Sums of the positive and negative multipliers, and of multipliers strictly inside their
-        bounds.
+        Sums of the positive and negative dual variables, and of dual variables strictly inside
+        their bounds.
     pulled : ndarray of shape (d + 1,) or (d + 1, K)
         ``sum_i a_i x_i``.
     line : ndarray of shape (len(PLACES),)
@@ -237,13 +252,13 @@ class Looked(PassSums):
     bent : ndarray of shape (3,)
         Numbers of the rows, and of the rows that bend; and the sum of all squared norms.
     matrix : ndarray of shape (d + 1, d + 1) or (0, 0)
-        ``sum_i bend_i x_i x_i'``, as a share of them tells it.
+        ``sum_i bend_i x_i x_i'``, estimated from a share of the rows.
     product, diagonal : ndarray of shape (d + 1,) or (0,)
         The matrix times a direction, and its diagonal, of all rows.
     sizes : ndarray of shape (SIZES,)
-        What bounds on rounding need of the multipliers.
+        What bounds on rounding need of the dual variables.
     pieces : list of Taken
-        The rows taken along, with their bends in the place of multipliers.
+        The rows taken along, with their bends in the place of dual variables.
     """
 
     sums: np.ndarray
@@ -259,7 +274,7 @@ class Looked(PassSums):
 
 
 def strips_of(terms: Terms, members: np.ndarray) -> Memory:
-    """Some rows in strips of about 2^18 values, in double precision."""
+    """Return some rows in blocks of about 2^18 values, in double precision."""
     place = Memory(terms.X, members)
     place.kind = FLOAT64
     if terms.X.sparse:

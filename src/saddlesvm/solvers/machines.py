@@ -1,11 +1,11 @@
 """How rows respond to scores: the part of Newton's method that knows the loss.
 
-A machine answers scores z_i with multipliers a_i, which are dual feasible, and with their derivative. With a centre c
-and a proximity q a loss becomes its smoothed self,
+A machine answers scores z_i with dual variables a_i, which are dual feasible, and with their
+derivative. With a centre c and a proximity q a loss becomes its smoothed self,
 
     e_i(z) = max_a  -s_i phi_i*(-a / s_i) - a z - (q / 2) (a - c_i)^2,
 
-which is ``s_i phi_i`` if q = 0. The multipliers are the maximisers, and ``e_i' = -a_i``.
+which is ``s_i phi_i`` if q = 0. The dual variables are the maximisers, and ``e_i' = -a_i``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,17 @@ silent = np.errstate(all="ignore")  # both sides of each conditional of a loss a
 
 
 class Sums(NamedTuple):
-    """Sums over rows, at scores and their multipliers: of ``s phi``, of the smoothed e, and of ``s phi*``.
+    """Sums over rows at their scores and dual variables.
 
-    `pulled`, the sum of ``s (1 - p_y) ||x||``, is the softmax's; its account of rounding needs it.
+    Attributes
+    ----------
+    losses, smoothed, conjugates : float
+        Of ``s phi``, of the smoothed loss e, and of ``s phi*``.
+    pulled : float
+        Of ``s (1 - p_y) ||x||``, for the softmax only; its bound on rounding needs it.
     """
 
-    paid: float
+    losses: float
     smoothed: float
     conjugates: float
     pulled: float = 0.0
@@ -58,13 +63,13 @@ class Binary:
         self.s = s
 
     @classmethod
-    def of(cls, problem: Problem) -> Binary:
-        """The machine of a problem's members."""
+    def from_problem(cls, problem: Problem) -> Binary:
+        """Return the machine of a problem's rows."""
         terms = problem.of_members
         return cls(problem.loss, terms.y, terms.weights if terms.weights.size else 1.0)
 
     def take(self, rows: Any) -> Binary:
-        """The machine of some rows."""
+        """Return the machine of some rows."""
         return type(self)(self.loss, self.y[rows], self.weights(rows))
 
     def weights(self, rows: Any) -> Any:
@@ -72,47 +77,57 @@ class Binary:
         return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
 
     @silent
-    def multipliers(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
-        """The multipliers of some rows at scores Z."""
+    def dual_variables(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+        """Return the dual variables of some rows at scores Z."""
         y = self.y[rows]
         s = self.weights(rows)
         if q == 0.0:
+            # The slope of the loss: a = -s phi'(z).
             found: np.ndarray = -s * self.methods.subgradient(self.loss, Z, y)
             return found
+        # The maximiser of e, by a dual step from the centre.
         c = centre[rows]
         moved = c + self.methods.dual_step(self.loss, c, Z, y, q, s)  # type: ignore[misc]
         return within_bounds(self.methods, self.loss, moved, y, s)
 
     @silent
-    def respond(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, Sums]:
-        """The multipliers of some rows at scores Z, and their sums."""
+    def respond(
+        self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> tuple[np.ndarray, Sums]:
+        """Return the dual variables of some rows at scores Z, and their sums."""
         y = self.y[rows]
         s = self.weights(rows)
-        A = self.multipliers(rows, Z, centre, q)
-        paid = float(np.sum(s * self.methods.value(self.loss, Z, y)))
+        A = self.dual_variables(rows, Z, centre, q)
+        losses = float(np.sum(s * self.methods.value(self.loss, Z, y)))
         coupled = float(np.vdot(A, Z))
         if q == 0.0:
             # Fenchel's equality holds at slopes: phi(z) + phi*(-a) + a z = 0.
-            return A, Sums(paid, paid, -(paid + coupled))
+            return A, Sums(losses, losses, -(losses + coupled))
         conjugates = float(np.sum(self.methods.conjugate(self.loss, A, y, s)))
         away = A - centre[rows]
         smoothed = -conjugates - coupled - 0.5 * q * float(np.vdot(away, away))
-        return A, Sums(paid, smoothed, conjugates)
+        return A, Sums(losses, smoothed, conjugates)
 
     @silent
-    def bend(self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
-        """By how much the multipliers of some rows fall as their scores rise: the second derivatives of e."""
+    def bend(
+        self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
+    ) -> np.ndarray:
+        """Return the second derivatives of e: how much dual variables fall as scores rise."""
         y = self.y[rows]
         s = self.weights(rows)
         if q == 0.0:
-            found: np.ndarray = np.broadcast_to(s * self.methods.curvature(self.loss, Z, y), Z.shape)
+            found: np.ndarray = np.broadcast_to(
+                s * self.methods.curvature(self.loss, Z, y), Z.shape
+            )
             return found
         if not self.kinked:
-            # The loss at the end of the proximal step, softened by it; none at a corner of phi*.
+            # With h = s phi'' where the proximal step ends: h / (1 + q h), and 0 at a corner of
+            # phi*.
             left, right = self.methods.slopes(self.loss, A, Z + q * (A - centre[rows]), y, s)
             own = s * self.methods.curvature(self.loss, Z + q * (A - centre[rows]), y)
             return np.where(left == right, own / (1.0 + q * own), 0.0)
-        # A piecewise linear loss: a multiplier moves by 1/q a unit inside its bounds, away from corners of phi*.
+        # A piecewise linear loss: a dual variable falls by 1/q for each unit of its score if it is
+        # inside its bounds and away from corners of phi*.
         left, right = self.methods.slopes(self.loss, A, Z + q * (A - centre[rows]), y, s)
         low, high = self.methods.bounds(self.loss, y, s)
         inside = (left == right) & (np.minimum(A - low, high - A) > AT_BOUND * s)
@@ -120,82 +135,94 @@ class Binary:
 
     @silent
     def bring_inside(self, A: np.ndarray) -> np.ndarray:
-        """Multipliers of all rows, moved back to their bounds."""
+        """Return dual variables of all rows, moved back to their bounds."""
         return within_bounds(self.methods, self.loss, A, self.y, self.s)
 
     @silent
     def conjugates(self, A: np.ndarray) -> float:
-        """The sum of ``s phi*`` over all rows at multipliers A."""
+        """Return the sum of ``s phi*`` over all rows at dual variables A."""
         return float(np.sum(self.methods.conjugate(self.loss, A, self.y, self.s)))
 
     @silent
     def losses(self, Z: np.ndarray) -> float:
-        """The sum of ``s phi`` over all rows at scores Z."""
+        """Return the sum of ``s phi`` over all rows at scores Z."""
         return float(np.sum(self.s * self.methods.value(self.loss, Z, self.y)))
 
     def mean_bend(self, rows: object, bends: np.ndarray) -> np.ndarray:
-        """The mean of the bends over a row's scores."""
+        """Return the mean of the bends over a row's scores."""
         return bends
 
     def diagonal(self, rows: object, bends: np.ndarray) -> np.ndarray:
-        """The second derivatives by each score."""
+        """Return the second derivatives by each score."""
         return bends
 
     def curve(self, rows: object, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
-        """By how much multipliers of some rows fall along a change of their scores."""
+        """Return how much dual variables of some rows fall along a change of their scores."""
         return bends * dZ
 
     @silent
     def first_proximity(self, Z: np.ndarray, share: float) -> tuple[np.ndarray, float]:
-        """A centre in the middle of the bounds, and the proximity with which about a share of the rows bend."""
+        """Return the middle of the bounds, and a proximity with which a share of the rows bend."""
         low, high = self.methods.bounds(self.loss, self.y, self.s)
+        # A dual variable is inside its bounds, so that its row bends, if the score is nearer to the
+        # kink than q times half the width of the bounds.
         centre = np.broadcast_to(0.5 * (low + high), Z.shape).copy()
-        apart = 1.0 - self.y * Z if is_classification(self.loss) else self.y - Z
-        near = float(np.quantile(np.abs(apart), share)) or float(np.abs(apart).mean())
-        reach = float(np.median(np.broadcast_to(high - low, Z.shape)))
-        return centre, 2.0 * near / reach + 1e-12
+        to_kink = np.abs(1.0 - self.y * Z if is_classification(self.loss) else self.y - Z)
+        near = float(np.quantile(to_kink, share)) or float(to_kink.mean())
+        width = float(np.median(np.broadcast_to(high - low, Z.shape)))
+        return centre, 2.0 * near / width + 1e-12
 
 
 class CompiledBinary(Binary):
-    """The same, compiled: a loop over the rows takes some 4 ns each, and NumPy 50.
+    """A binary machine in compiled code: a row takes some 4 ns for each loop, and 50 in NumPy.
 
-    A fit of a9a (32,561 sparse rows, hinge, C = 100, to 1e-6) takes 0.5 of the time (26 November 2026).
+    A fit of a9a (32,561 sparse rows, hinge, C = 100, to 1e-6) takes 0.5 of the time (26 November
+    2026).
     """
 
     @classmethod
-    def of(cls, problem: Problem) -> CompiledBinary:
-        """The machine of a problem's members."""
+    def from_problem(cls, problem: Problem) -> CompiledBinary:
+        """Return the machine of a problem's rows."""
         terms = problem.of_members
         return cls(problem.loss, terms.y, terms.weights if terms.weights.size else 1.0)
 
     def answer(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> Answers:
-        """Multipliers, second derivatives and sums of some rows at scores Z."""
+        """Return dual variables, second derivatives and sums of some rows at scores Z."""
         weights = self.s[rows] if isinstance(self.s, np.ndarray) else NO_CENTRE
         own = centre[rows] if q > 0.0 else NO_CENTRE
-        return answers_at(SmoothedTerms(self.loss, self.y[rows], weights, 1.0, own, q, self.kinked), Z)
+        return answers_at(
+            SmoothedTerms(self.loss, self.y[rows], weights, 1.0, own, q, self.kinked), Z
+        )
 
-    def multipliers(self, rows: object, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
-        """The multipliers of some rows at scores Z."""
+    def dual_variables(
+        self, rows: object, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> np.ndarray:
+        """Return the dual variables of some rows at scores Z."""
         return self.answer(rows, Z, centre, q).alpha
 
-    def respond(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, Sums]:
-        """The multipliers of some rows at scores Z, and their sums."""
+    def respond(
+        self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> tuple[np.ndarray, Sums]:
+        """Return the dual variables of some rows at scores Z, and their sums."""
         answers = self.answer(rows, Z, centre, q)
-        paid, conjugates, coupled, _ = answers.sums.tolist()
+        losses, conjugates, coupled, _ = answers.sums.tolist()
         A = answers.alpha
         smoothed = -conjugates - coupled
         if q > 0.0:
+            # The proximal term.
             away = A - centre[rows]
             smoothed -= 0.5 * q * float(np.vdot(away, away))
-        return A, Sums(paid, smoothed, conjugates)
+        return A, Sums(losses, smoothed, conjugates)
 
-    def bend(self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
-        """By how much the multipliers of some rows fall as their scores rise."""
+    def bend(
+        self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
+    ) -> np.ndarray:
+        """Return the second derivatives of e: how much dual variables fall as scores rise."""
         return self.answer(rows, Z, centre, q).bend
 
 
 class Softmax:
-    """A score for each class, ``phi = log sum_k exp(z_k) - z_y``; multipliers are ``s (e_y - p)``.
+    """The softmax, ``phi = log sum_k exp(z_k) - z_y``; its dual variables are ``s (e_y - p)``.
 
     Parameters
     ----------
@@ -219,15 +246,17 @@ class Softmax:
         self.ones = np.ones(count)
 
     def take(self, rows: Any) -> Softmax:
-        """The machine of some rows."""
+        """Return the machine of some rows."""
         return Softmax(self.classes[rows], self.weights(rows), self.ones.size, self.lengths[rows])
 
     def weights(self, rows: Any) -> Any:
         """Return the weights of some rows; 1 if all are."""
         return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
 
-    def respond(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> tuple[np.ndarray, Sums]:
-        """The multipliers of some rows at scores Z, and their sums."""
+    def respond(
+        self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> tuple[np.ndarray, Sums]:
+        """Return the dual variables of some rows at scores Z, and their sums."""
         y = self.classes[rows]
         s = self.weights(rows)
         A, losses, entropies = softmax_response(Z, y)
@@ -237,39 +266,43 @@ class Softmax:
         pulled = float(A[np.arange(y.size), y] @ self.lengths[rows])
         return A, Sums(total, total, -float(np.sum(s * entropies)), pulled)
 
-    def multipliers(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
-        """The multipliers of some rows at scores Z."""
+    def dual_variables(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+        """Return the dual variables of some rows at scores Z."""
         y = self.classes[rows]
+        # a = s (e_y - p), with p = exp(z) / sum exp(z); the largest score is taken off first.
         A = np.exp(Z - Z.max(axis=1)[:, None])
         A /= -(A @ self.ones)[:, None]
         A[np.arange(y.size), y] += 1.0
         s = self.weights(rows)
         return A * s[:, None] if isinstance(s, np.ndarray) else A
 
-    def bend(self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
-        """``s p`` of each rival, and 0 for the own class: they tell the second derivatives of some rows."""
+    def bend(
+        self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
+    ) -> np.ndarray:
+        """Return ``s p`` of each rival class and 0 for the own class, as `curve` needs them."""
         y = self.classes[rows]
         bends = np.maximum(-A, 0.0)
         bends[np.arange(y.size), y] = 0.0
         return bends
 
     def losses(self, Z: np.ndarray) -> float:
-        """The sum of ``s phi`` over all rows at scores Z."""
+        """Return the sum of ``s phi`` over all rows at scores Z."""
         best = Z.max(axis=1)
         mass = np.exp(Z - best[:, None]) @ self.ones
         behind = best - Z[np.arange(best.size), self.classes]
         return float(np.sum(self.s * (np.log(mass) + behind)))
 
     def mean_bend(self, rows: object, bends: np.ndarray) -> np.ndarray:
-        """The mean of the second derivatives by one class' score: ``s (1 - sum_k p_k^2) / K``."""
+        """Return the mean second derivative by one class' score, ``s (1 - sum_k p_k^2) / K``."""
         s = self.weights(rows)
-        # With t = s (1 - p_y): 1 - p_y^2 = (t / s) (2 - t / s), which keeps its digits if p_y is nearly 1.
+        # With t = s (1 - p_y): 1 - p_y^2 = (t / s) (2 - t / s), which keeps its digits if p_y is
+        # nearly 1.
         rivals = bends @ self.ones
         squares = np.einsum("ik,ik->i", bends, bends)
         return np.maximum(rivals * (2.0 - rivals / s) - squares / s, 0.0) / self.ones.size
 
     def diagonal(self, rows: Any, bends: np.ndarray) -> np.ndarray:
-        """The second derivatives by each score: ``s p_k (1 - p_k)``."""
+        """Return the second derivatives by each score: ``s p_k (1 - p_k)``."""
         y = self.classes[rows]
         s = self.weights(rows)
         found = bends.copy()
@@ -278,10 +311,10 @@ class Softmax:
         return found
 
     def curve(self, rows: Any, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
-        """By how much multipliers of some rows fall along a change of their scores: ``s (p dz - p (p . dz))``."""
+        """Return how much dual variables fall along ``dz``: ``s (p dz - p (p . dz))``."""
         y = self.classes[rows]
         places = np.arange(y.size)
-        # Differences to the own score keep their digits where p_y is nearly 1.
+        # Differences to the score of the own class keep their digits if p_y is nearly 1.
         ahead = dZ - dZ[places, y, None]
         ahead -= (np.einsum("ik,ik->i", bends, ahead) / self.weights(rows))[:, None]
         ahead *= bends

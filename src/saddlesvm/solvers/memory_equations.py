@@ -24,11 +24,11 @@ from saddlesvm.problem.loss import is_cornerless
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.equations import (
-    AT_EASE,
     FEW_FEATURES,
     MOST_PRODUCTS,
     PER_FEATURE,
     RAISED,
+    ROWS_PER_PASS,
     Equations,
     cholesky,
     conjugate_gradients,
@@ -36,26 +36,33 @@ from saddlesvm.solvers.equations import (
 from saddlesvm.solvers.task import Found, Task
 
 PRODUCTS = "conjugate gradients"
-MOST_SIDE = 5000  # features or rows of a factor: 200 MB; a guess
-# Operations a second, of which the ratios choose the way: of the BLAS, of loops over sparse values
-# and over dense ones; seconds of a call. Measured on one core, but for the last.
+
+# Factors.
+MOST_SIDE = 5000  # features or rows of a factor at most: 200 MB; guessed
+SIDE_BYTES = 40.0  # bytes of a factor for each entry: the matrix, its factor, copies; derived
+SPANNING = 0.8  # rows a feature above which a factor over rows is badly conditioned; guessed
+# As ROWS_PER_PASS, for sparse rows: their matrix then takes two or three passes; measured on a9a.
+SPARSE_ROWS_PER_PASS = 24.0
+
+# Operations a second, whose ratios choose the way: of the BLAS, of loops over sparse values, of
+# loops over dense values. Measured on one core.
 BLAS_SPEED = 3e10
 LOOP_SPEED = 1e9
 DENSE_SPEED = 3e9
-CALLS = 1e-5
-FORCING = 0.1  # relative residual at which products stop: the search is exact, and a step is dear
-FIRST_SHARE = 0.5  # of a factor's time, for products that may make it unnecessary
-LEAST_PRODUCTS = 10  # that this share has to allow; else they are not tried
-PATIENCE = 15  # iterations with an earlier factor before a new one is made
-CHANGED = 3.0  # factor by which a row's bend changes that makes it another row for an old factor
-MOST_CHANGED = 0.1  # share of the rows that may have changed
-# As AT_EASE, for sparse rows: their matrix takes two or three passes then; measured on a9a.
-AT_EASE_SPARSE = 24.0
-# Products of conjugate gradients, expected: at least, and as a rule; as before.
-FIRST_PRODUCTS = 4.0
-TYPICAL_PRODUCTS = 50.0
-SIDE_BYTES = 40.0  # of a factor, for each of its places: the matrix, its factor, copies; derived
-SPANNING = 0.8  # rows a feature above which a factor over rows is badly conditioned
+CALLS = 1e-5  # seconds of a call; guessed
+
+# Conjugate gradients.
+FORCING = 0.1  # relative residual at which they stop: every step is searched exactly; guessed
+FIRST_SHARE = 0.5  # they are tried first, for this share of a factor's seconds; guessed
+LEAST_PRODUCTS = 10  # but only if the share allows so many products; guessed
+FIRST_PRODUCTS = 4.0  # expected products at least; guessed
+TYPICAL_PRODUCTS = 50.0  # expected products at most; guessed
+
+# A factor of an earlier point is the preconditioner for at most PATIENCE iterations, if a share of
+# at most MOST_CHANGED of the rows has a bend that changed by the factor CHANGED or more; guessed.
+PATIENCE = 15
+CHANGED = 3.0
+MOST_CHANGED = 0.1
 
 
 class FeatureFactor:
@@ -69,10 +76,12 @@ class FeatureFactor:
         C times the second derivatives of these rows.
     ridge : ndarray of shape (d + 1,)
     is_coarse : bool
-        Whether single precision will do.
+        True if single precision is enough.
     """
 
-    def __init__(self, place: Memory, rows: np.ndarray, bends: np.ndarray, ridge: np.ndarray, is_coarse: bool) -> None:
+    def __init__(
+        self, place: Memory, rows: np.ndarray, bends: np.ndarray, ridge: np.ndarray, is_coarse: bool
+    ) -> None:
         matrix = place.gram(rows, bends, np.float32 if is_coarse else np.float64)
         # Products round in proportion to both features' sizes.
         raised = RAISED[is_coarse] * ridge.size * matrix.diagonal()
@@ -80,7 +89,7 @@ class FeatureFactor:
         self.factor = cholesky(matrix)
 
     def solve(self, target: np.ndarray) -> np.ndarray:
-        """The matrix' inverse times a vector."""
+        """Return the inverse of the matrix times a vector."""
         solved: np.ndarray = dpotrs(self.factor, target, lower=1)[0]
         return solved
 
@@ -109,22 +118,24 @@ class RowFactor:
         self.few = few
         self.ridge = ridge
         self.factor = cholesky(matrix)
-        self.of_constant = self.over_rows(np.full(few.n, few.constant))
+        self.constant_solution = self.over_rows(np.full(few.n, few.constant))
 
     def over_rows(self, target: np.ndarray) -> np.ndarray:
-        """The inverse of the factored matrix times a vector over the rows."""
+        """Return the inverse of the factored matrix times a vector over the rows."""
         solved: np.ndarray = dpotrs(self.factor, target, lower=1)[0]
         return solved
 
     def solve(self, target: np.ndarray) -> np.ndarray:
-        """The matrix' inverse times a vector over the features."""
+        """Return the inverse of the matrix times a vector over the features."""
         few = self.few
-        without = target.copy()
-        without[-1] = 0.0
-        of_target = self.over_rows(score_all(few, without))
-        last = target[-1] - few.constant * of_target.sum()
-        last /= self.ridge + few.constant * self.of_constant.sum()
-        answers = of_target + last * self.of_constant
+        # s0: the rows against the target without its intercept.
+        features_only = target.copy()
+        features_only[-1] = 0.0
+        target_solution = self.over_rows(score_all(few, features_only))
+        # b, the intercept's part; then s = s0 + b t, and u = v - X's.
+        last = target[-1] - few.constant * target_solution.sum()
+        last /= self.ridge + few.constant * self.constant_solution.sum()
+        answers = target_solution + last * self.constant_solution
         found = target - pull_all(few, answers)
         found[-1] = last
         return found
@@ -146,11 +157,11 @@ class MemoryEquations(Equations):
     def __init__(self, task: Task) -> None:
         self.task = task
         self.machine = task.machine
-        # That of a free intercept is zero, and has to be positive where no row bends.
+        # R of a free intercept is zero, but has to be positive if no row bends.
         self.ridge = np.maximum(task.ridge, task.held)
         self.secants: list[tuple[np.ndarray, np.ndarray]] = []
-        self.prepared: FeatureFactor | RowFactor | None = None
-        self.factored = np.empty(0)  # the bends of all rows that the factor was made for
+        self.factor: FeatureFactor | RowFactor | None = None
+        self.factored_bends = np.empty(0)  # the bends of all rows that the factor was made for
         self.bends = np.empty(0)
         self.rows = np.empty(0, dtype=np.int64)
         self.bent = 0
@@ -158,16 +169,17 @@ class MemoryEquations(Equations):
         self.is_stiff = False  # products alone did not solve the last equations
         self.way = ""
         self.forcing = FORCING
-        self.is_share = False  # the factor is that of a share of the rows, and solves the equations alone
+        # The factor is that of a share of the rows, and solves the equations alone.
+        self.is_share = False
 
     def renew(self, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
-        """Take the curvature at a point.
+        """Take the curvature at a point; factor it if a share of the rows is enough.
 
         Parameters
         ----------
         point : Found
         centre, q
-            Of the proximal term.
+            The proximal term.
         fineness : float
             1 at first; larger for a curvature of more rows, in double precision.
         """
@@ -176,15 +188,16 @@ class MemoryEquations(Equations):
         self.take(task.C * task.machine.bend(slice(0, place.n), point.Z, point.A, centre, q))
         bent = self.rows
         if place.d < min(FEW_FEATURES, task.most_side):
-            # Every so manieth row that bends, with the weight of all.
+            # So many rows are enough for the matrix. Of more, every stride-th is taken, and their
+            # bends are raised to the weight of all.
             enough = enough_rows(place.n, place.d, place.values_per_row, place.is_sparse)
-            every = max(1, int(bent.size / (fineness * enough)))
-            if every > 1:
-                self.rows = bent[every // 2 :: every]
-                weighed = self.bends[self.rows] * (bent.size / self.rows.size)
+            stride = max(1, int(bent.size / (fineness * enough)))
+            if stride > 1:
+                self.rows = bent[stride // 2 :: stride]
+                share_bends = self.bends[self.rows] * (bent.size / self.rows.size)
                 is_coarse = fineness == 1.0 and q == 0.0
-                self.prepared = FeatureFactor(place, self.rows, weighed, self.ridge, is_coarse)
-                self.factored = np.empty(0)
+                self.factor = FeatureFactor(place, self.rows, share_bends, self.ridge, is_coarse)
+                self.factored_bends = np.empty(0)
                 self.is_share = True
                 self.way = "features, a share of the rows"
 
@@ -206,25 +219,32 @@ class MemoryEquations(Equations):
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations at their point, as far as a step needs."""
         if self.is_share:
-            assert self.prepared is not None
-            return self.prepared.solve(target)
+            assert self.factor is not None
+            return self.factor.solve(target)
         if not self.rows.size:
             # Only the regulariser bends.
             return target / self.ridge
         way, seconds = self.cheapest_way()
         self.way = way
-        is_dear = seconds > PATIENCE * self.product_seconds()
-        if is_dear and self.prepared is not None and self.changed() <= MOST_CHANGED * self.rows.size:
-            # The factor of an earlier point, with nearly the same rows.
-            D, is_solved = conjugate_gradients(self.multiply, self.prepared.solve, target, PATIENCE, self.forcing)
+
+        # 1. The factor of an earlier point as preconditioner, if nearly the same rows bend and a
+        # new factor is expensive.
+        former = self.factor if seconds > PATIENCE * self.product_seconds() else None
+        if former is not None and self.count_changed() <= MOST_CHANGED * self.rows.size:
+            D, is_solved = conjugate_gradients(
+                self.multiply, former.solve, target, PATIENCE, self.forcing
+            )
             if is_solved:
                 return D
+
+        # 2. Conjugate gradients with the diagonal, as long as they may be much cheaper than a
+        # factor. They are not tried again if they failed at the last point.
         tries = MOST_PRODUCTS
         if way != PRODUCTS:
             tries = min(MOST_PRODUCTS, int(FIRST_SHARE * seconds / self.product_seconds()))
         if way == PRODUCTS or (tries >= LEAST_PRODUCTS and not self.is_stiff):
-            # Products alone, while they may be so much cheaper than the factor.
-            diagonal = self.ridge + 1e-12 + self.task.place.diagonal(self.rows, self.bends[self.rows])
+            curvature = self.task.place.diagonal(self.rows, self.bends[self.rows])
+            diagonal = self.ridge + 1e-12 + curvature
             D, is_solved = conjugate_gradients(
                 self.multiply, lambda residual: residual / diagonal, target, tries, self.forcing
             )
@@ -232,44 +252,52 @@ class MemoryEquations(Equations):
             if is_solved or way == PRODUCTS:
                 self.way = PRODUCTS
                 return D
-        self.prepared = None  # its memory is needed for the next one
-        own = self.bends[self.rows]
-        self.factored = self.bends
-        if way == "features":
-            self.prepared = FeatureFactor(self.task.place, self.rows, own, self.ridge, False)
-            return self.prepared.solve(target)
-        # A vector over features comes of the rows by subtraction, in which digits cancel: an
-        # iteration or two with the exact matrix bring them back.
-        self.prepared = RowFactor(self.gather(), own, float(self.ridge[-1]))
-        return conjugate_gradients(self.multiply, self.prepared.solve, target, PATIENCE, self.forcing)[0]
 
-    def changed(self) -> int:
-        """Number of rows whose bend is not about that in the factor."""
-        if not self.factored.size:
+        # 3. A new factor, over features or over the rows that bend. The memory of the last one is
+        # given back first.
+        former = None
+        self.factor = None
+        bends = self.bends[self.rows]
+        self.factored_bends = self.bends
+        if way == "features":
+            self.factor = FeatureFactor(self.task.place, self.rows, bends, self.ridge, False)
+            return self.factor.solve(target)
+        # The factor over rows subtracts vectors over features, in which digits cancel: an iteration
+        # or two with the exact matrix bring them back.
+        self.factor = RowFactor(self.gather(), bends, float(self.ridge[-1]))
+        D, _ = conjugate_gradients(self.multiply, self.factor.solve, target, PATIENCE, self.forcing)
+        return D
+
+    def count_changed(self) -> int:
+        """Return the number of rows whose bend has changed much since the factor was made."""
+        if not self.factored_bends.size:
             return int(self.rows.size)
-        higher = self.bends > CHANGED * self.factored
-        lower = self.factored > CHANGED * self.bends
+        higher = self.bends > CHANGED * self.factored_bends
+        lower = self.factored_bends > CHANGED * self.bends
         return int(np.count_nonzero(higher | lower))
 
     def cheapest_way(self) -> tuple[str, float]:
-        """The way that is likely to take the fewest seconds, and these."""
+        """Return the factor that is likely to take the fewest seconds, and these."""
         place = self.task.place
-        ways = seconds_of_factors(place.d, self.rows.size, place.values_per_row, place.is_sparse, self.task.most_side)
+        ways = seconds_of_factors(
+            place.d, self.rows.size, place.values_per_row, place.is_sparse, self.task.most_side
+        )
         if not ways:
             return PRODUCTS, np.inf
         best = min(ways, key=ways.__getitem__)
         return best, ways[best]
 
     def product_seconds(self) -> float:
-        """Rough seconds of a product with the matrix."""
+        """Return the rough seconds of a product with the matrix."""
         place = self.task.place
         return seconds_of_product(self.rows.size, place.values_per_row, place.is_sparse)
 
     def gather(self) -> Memory:
-        """The rows that bend, in double precision, copied once a point."""
+        """Return the rows that bend, in double precision, copied once a point."""
         if self.gathered is None:
             place = self.task.place
-            self.gathered = place if self.rows.size == place.n and place.kind == FLOAT64 else place.take(self.rows)
+            is_all = self.rows.size == place.n and place.kind == FLOAT64
+            self.gathered = place if is_all else place.take(self.rows)
             self.gathered.widen()
         return self.gathered
 
@@ -289,14 +317,17 @@ class MemoryEquations(Equations):
 def seconds_of_factors(
     features: int, rows: int, values_per_row: float, is_sparse: bool, most: int = MOST_SIDE
 ) -> dict[str, float]:
-    """Rough seconds of a factor over features, and of one over the rows that bend, where these are small enough."""
+    """Return the rough seconds of factors over features and rows, if they are small enough."""
+    # Operations for each row of the matrix over features, and for each pair of rows.
     side = features + 1.0
     count = float(rows)
     outer = side * side / BLAS_SPEED
     inner = 2.0 * values_per_row / BLAS_SPEED
     if is_sparse:
         outer = min(outer, 0.5 * values_per_row**2 / LOOP_SPEED)
-        inner = 0.1 * values_per_row / LOOP_SPEED  # about a tenth of two rows' places coincide
+        # About a tenth of the features of two rows coincide; a guess.
+        inner = 0.1 * values_per_row / LOOP_SPEED
+    # The matrix, and a third of the cube of its side for Cholesky.
     found = {}
     if side <= most:
         found["features"] = count * outer + side**3 / (3.0 * BLAS_SPEED)
@@ -306,19 +337,20 @@ def seconds_of_factors(
 
 
 def largest_side(memory: float) -> int:
-    """The features or rows of a factor that takes no more bytes."""
+    """Return the most features or rows of a factor that takes no more bytes."""
     return min(MOST_SIDE, math.isqrt(int(memory / SIDE_BYTES)))
 
 
 def expected_seconds(problem: Problem, rows: int, condition: float, memory: float) -> float:
-    """Rough seconds of the equations of so many rows that bend, in the way that is likely to be the cheapest.
+    """Return the rough seconds of the equations of so many rows that bend.
 
     Parameters
     ----------
     problem : Problem
     rows : int
     condition : float
-        The median second derivative times the squared norm: its root says how many products conjugate gradients take.
+        The median second derivative times the squared norm: its root says how many products
+        conjugate gradients take.
     memory : float
         Bytes that factors may take.
     """
@@ -331,7 +363,7 @@ def expected_seconds(problem: Problem, rows: int, condition: float, memory: floa
         # A share of the rows tells the matrix.
         rows = min(rows, enough_rows(problem.members.size, features, values, problem.sparse))
     factors = seconds_of_factors(features, rows, values, problem.sparse, most)
-    # Where other rows bend after each step, products take too many iterations to be counted on.
+    # If other rows bend after each step, products take too many iterations to be counted on.
     ways = list(factors.values())
     if is_cornerless(problem.loss) or not ways:
         ways.append(by_products)
@@ -339,19 +371,19 @@ def expected_seconds(problem: Problem, rows: int, condition: float, memory: floa
 
 
 def enough_rows(n: int, features: int, values_per_row: float, is_sparse: bool) -> int:
-    """Rows that tell the matrix over features. Sparse rows have few products."""
-    ease = AT_EASE_SPARSE if is_sparse else AT_EASE
+    """Return how many rows are enough for the matrix over features."""
+    ease = SPARSE_ROWS_PER_PASS if is_sparse else ROWS_PER_PASS
     return int(max(PER_FEATURE * (features + 1), ease * n / max(1.0, values_per_row)))
 
 
 def seconds_of_product(rows: int, values_per_row: float, is_sparse: bool) -> float:
-    """Rough seconds of a product with the matrix: two readings of the rows that bend."""
+    """Return the rough seconds of a product with the matrix: two readings of the rows."""
     speed = LOOP_SPEED if is_sparse else DENSE_SPEED
     return 2.0 * rows * values_per_row / speed + CALLS
 
 
 def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
-    """``x_i . W`` of all rows of a place."""
+    """Return ``x_i . W`` of all rows of a place."""
     Z = np.empty((place.n, *W.shape[1:]))
     for rows, block in place.blocks():
         Z[rows] = place.scores(block, W)
@@ -359,7 +391,7 @@ def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
 
 
 def pull_all(place: Memory, A: np.ndarray) -> np.ndarray:
-    """``sum_i a_i x_i`` over all rows of a place."""
+    """Return ``sum_i a_i x_i`` over all rows of a place."""
     pulled = np.zeros((place.d + 1, *A.shape[1:]))
     for rows, block in place.blocks():
         pulled += place.pull(block, A[rows])

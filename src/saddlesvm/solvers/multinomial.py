@@ -69,7 +69,7 @@ class Multinomial(Newton):
                 found = evaluation_at(problem, point.W.T, response_of(problem, point))
                 return point.A, found.certificate.dual / problem.unit
 
-            task.confirm = confirm
+            task.balance = confirm
         state.work.task = task
         return task
 
@@ -100,4 +100,4 @@ def class_sums_of(problem: Any, place: Memory) -> ClassSums:
 def response_of(problem: Any, point: Found) -> Response:
     """What a pass has found, as the certificate of a multinomial problem takes it."""
     pull = np.ascontiguousarray(problem.X.by_class(problem.C * point.pulled.T))
-    return Response(point.sums.paid, -point.sums.conjugates, point.sums.pulled, pull)
+    return Response(point.sums.losses, -point.sums.conjugates, point.sums.pulled, pull)

@@ -1,24 +1,27 @@
-"""Newton's method on the primal, in array code over blocks of rows; the proximal point method around it for kinks.
+"""Newton's method on the primal, within the proximal point method if the loss has kinks.
 
 It minimises
 
     F(W) = 1/2 W'RW + C sum_i e_i(x_i . W)
 
-where e_i is the loss itself if that is smooth, and else its smoothed self with a centre and a proximity q
-(:mod:`saddlesvm.solvers.machines`). A pass over the rows evaluates one point: scores, multipliers, their pull
-``V = C sum_i a_i x_i``, and with them the gradient ``RW - V`` and a gap, because the multipliers are dual feasible:
+in array code over blocks of rows. Here e_i is the loss itself if it is smooth; otherwise the loss
+smoothed with a centre and a proximity q (:mod:`saddlesvm.solvers.machines`). A pass over the rows
+evaluates one point: scores, dual variables and their pull ``V = C sum_i a_i x_i``; so the gradient
+``RW - V`` and, as the dual variables are feasible, a gap:
 
     P(W) - D(A) = 1/2 ||W - V||^2 + C sum_i [s_i phi_i(z_i) + s_i phi_i*(-a_i / s_i) + a_i z_i].
 
-Newton's steps bring the first term to zero. The second is zero for a smooth loss; for one with kinks, the centre moves
-to the multipliers and q shrinks when the first term is small beside it (Rockafellar 1976).
+Newton's steps bring the first term to zero. The second is zero for a smooth loss; for one with
+kinks, the centre moves to the dual variables and q shrinks when the first term is small beside it
+(Rockafellar 1976).
 
-A step is a direction and a pass that evaluates its end. Where the objective has a slope upwards there, a search along
-the line (:mod:`saddlesvm.solvers.search`) goes back; it needs scores only. Large problems begin at the solution of a
-share of the rows.
+A step is a direction and a pass that evaluates its end. If the objective slopes upwards there, a
+search along the line (:mod:`saddlesvm.solvers.search`) goes back; it needs scores only.
+Large problems begin at the solution of a share of the rows.
 
-Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs";
-Rockafellar (1976), "Augmented Lagrangians and applications of the proximal point algorithm in convex programming".
+Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large
+scale linear SVMs"; Rockafellar (1976), "Augmented Lagrangians and applications of the proximal
+point algorithm in convex programming".
 """
 
 from __future__ import annotations
@@ -47,35 +50,57 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
 from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.equations import Equations, ToldEquations
+from saddlesvm.solvers.equations import Equations, MatrixEquations
 from saddlesvm.solvers.machines import Binary, CompiledBinary, Softmax
 from saddlesvm.solvers.memory_equations import PRODUCTS, MemoryEquations, largest_side, score_all
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
 from saddlesvm.solvers.task import Found, Task, evaluate, objective_at_zero, pull_of_change
 
-NARROW_GAP = 3e-5  # relative gap down to which sums of float32 rows serve; measured: their error is 1e-6
-AT_START = 15  # rows of a first share for each unknown, at least
-SMALLER = 16  # how many times fewer rows the first share has, at most
-SHARE_GAP = 1e-3  # relative gap at which a share of the rows is left for all; or
-LEAST_FALL = 0.02  # share of its objective that a step on it has to gain; measured on 30,000 x 50 ... 100,000 x 20
-SLOW = 0.3  # share of the gap that a step leaves if its curvature was too coarse
-CLOSE = 0.3  # ratio of the first term of the gap to the second at which the centre moves
-GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))  # Newton steps at a centre, at most: divisor of q when it moves
-SLOW_GROWTH = ((3, 1.5), (8, 2.0), (10**9, 1.5))  # the same where products solve the equations, harder as q shrinks
-NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
-RISE = 1e-10  # of an objective, relative to it, that rounding explains
-ROUNDED = 1e-13  # the same of F at one centre
-SPANNING = 0.8  # rows that bend, for each feature, below which a loss with corners takes a proximal term
-SMALL = 0.01  # that term, in units of the median C ||x_i||^2; a guess
-FIRST_PROXIMITY = 0.1  # of a one-class machine, in units of the median size of the first scores; a guess
-EXACT = 0.1  # the share of the first slope that is left where every step is searched
-FEW_ROWS = 20  # rows a feature below which descent comes before the first step of array code; guessed
-TOO_STEEP = 0.5  # slope at the end of a step, as a share of that at its beginning, at which the search goes back
-MOST_HIDDEN = 3  # moves of the centre in a row while rounding hides what steps gain; guessed
-MOST_OF_SHARE = 30  # passes over it
-# Of a run for another method: steps, and the gap relative to the fall of the objective so far.
+# Sums of float32 rows serve down to this relative gap; measured: their error is 1e-6.
+FLOAT32_GAP = 3e-5
+
+# A run on many rows begins on a share of them.
+AT_START = 15  # least rows of the share for each unknown; guessed
+SMALLER = 16  # the share has at most so many times fewer rows; guessed
+SHARE_GAP = 1e-3  # relative gap at which the share is left; guessed
+# Or if a step gains less than this of its objective; measured, 30,000 x 50 to 100,000 x 20.
+LEAST_FALL = 0.02
+MOST_OF_SHARE = 30  # passes over the share at most; guessed
+
+# The curvature takes in more rows if a step leaves more than this share of the gap; guessed.
+SLOW = 0.3
+
+# The proximal point method: the centre moves if the first term of the gap is at most CLOSE times
+# the second. Then q is divided by a factor: (Newton steps at this centre at most, factor); guessed.
+CLOSE = 0.3
+GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))
+# If conjugate gradients solve the equations, which get harder as q shrinks; guessed.
+SLOW_GROWTH = ((3, 1.5), (8, 2.0), (10**9, 1.5))
+# Moves of the centre in a row while rounding hides what steps gain; guessed.
+MOST_HIDDEN = 3
+# First proximity of a one-class machine, in units of the median size of the first scores; guessed.
+FIRST_PROXIMITY = 0.1
+# A loss with corners takes a proximal term if fewer rows bend for each feature than this.
+SPANNING = 0.8
+SMALL = 0.01  # that term, in units of the median C ||x_i||^2; guessed
+
+# What rounding explains, of an objective and of F at one centre, relative to them; guessed.
+RISE = 1e-10
+ROUNDED = 1e-13
+
+# The search goes back if the slope at the end of a step is this share of the first slope.
+TOO_STEEP = 0.5
+EXACT = 0.1  # the same if every step is searched
+
+# Rows a feature below which descent comes before the first step of array code; guessed.
+FEW_ROWS = 20
+
+# A run for another method: its steps at most, and the gap at which it may end, relative to the fall
+# of the objective so far; guessed.
 MOST_STEPS = 400
 LEFT_OF_FALL = 0.03
+
+NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
 
 
 @dataclass
@@ -85,26 +110,26 @@ class NewtonWork:
     Attributes
     ----------
     task : Task, optional
-    base : Found, optional
-        The point that the present step began at.
-    known : Found, optional
-        Scores and multipliers at or near the next point, which save a pass over the rows.
+    step_start : Found, optional
+        The point that the present step began at; None if the next pass ends no step.
+    precomputed : Found, optional
+        Scores at the next point and dual variables near it: its pass visits few rows.
     last, lowest, highest : Found, optional
         The point of the last pass, and those with the best objectives.
     equations : Equations, optional
-        Those of the last steps.
-    served : bool
-        Whether they served for more than one step.
+        Newton's equations, as the last steps used them.
+    keeps_equations : bool
+        True if the last step did well with equations of an earlier point.
     """
 
     task: Task | None = None
-    base: Found | None = None
-    known: Found | None = None
+    step_start: Found | None = None
+    precomputed: Found | None = None
     last: Found | None = None
     lowest: Found | None = None
     highest: Found | None = None
     equations: Equations | None = None
-    served: bool = False
+    keeps_equations: bool = False
 
 
 @dataclass
@@ -118,20 +143,20 @@ class NewtonState(State):
     centre : ndarray of shape (n,)
         Of the proximal term; empty for smooth losses.
     q : float
-        Proximity; 0 for smooth losses, and until a run has begun.
+        Proximity; 0 for smooth losses, and until the first pass.
     fineness : float
         How many more rows tell the curvature than at first.
-    apart : float
+    gap_before : float
         The gap of the point that the last step began at.
     inner, steps : int
         Newton steps at this centre, and in total.
-    vain : int
-        Passes since an objective got better.
+    idle_passes : int
+        Passes in a row that improved no objective.
     hidden : int
         Moves of the centre in a row at which rounding hid what steps gain.
-    least : float
-        The smoothed objective F at this centre.
-    begun, stuck : bool
+    lowest_smoothed : float
+        The lowest smoothed objective F at this centre so far.
+    has_begun, stuck : bool
         Whether a pass was made; whether rounding leaves nothing to gain.
     best : Best
         The best points so far.
@@ -141,20 +166,20 @@ class NewtonState(State):
     centre: np.ndarray = field(default_factory=lambda: np.empty(0))
     q: float = 0.0
     fineness: float = 1.0
-    apart: float = np.inf
+    gap_before: float = np.inf
     inner: int = 0
     steps: int = 0
-    vain: int = 0
+    idle_passes: int = 0
     hidden: int = 0
-    least: float = np.inf
-    begun: bool = False
+    lowest_smoothed: float = np.inf
+    has_begun: bool = False
     stuck: bool = False
     best: Best = field(default_factory=Best)
     work: NewtonWork = field(default_factory=NewtonWork, repr=False)
 
     @property
     def rule(self) -> str:
-        """The end of one-class machines whose optimum is zero, where no relative gap falls."""
+        """Return why one-class machines end whose optimum is zero: no relative gap falls there."""
         return NOTHING_TO_FIND
 
 
@@ -162,25 +187,25 @@ def advance(task: Task, state: NewtonState, target: float) -> None:
     """Evaluate the next point, and choose the one after it."""
     place = task.place
     work = state.work
-    if min(state.best.relative_gap, state.estimate) < NARROW_GAP and place.widen():
+    if min(state.best.relative_gap, state.estimate) < FLOAT32_GAP and place.widen():
         # Sums of float32 rows end here, and nothing that rests on them may stay.
-        work.known = None
+        work.precomputed = None
         begin_again(state)
-    is_given = not state.begun and bool(state.w.any())
-    if not state.begun:
+    is_given = not state.has_begun and bool(state.w.any())
+    if not state.has_begun:
         begin(task, state)
-    point = evaluate(task, state.w, state.centre, state.q, work.known)
+    point = evaluate(task, state.w, state.centre, state.q, work.precomputed)
     if is_given and not task.machine.kinked and not point.primal < objective_at_zero(task):
         # Far out, a loss may have no curvature to use: the run begins at zero instead.
         state.w = np.zeros_like(state.w)
         point = evaluate(task, state.w, state.centre, state.q)
-    work.known = None
+    work.precomputed = None
     work.last = point
     choose_next(task, state, point, target)
 
 
 def choose_next(task: Task, state: NewtonState, point: Found, target: float) -> None:
-    """Judge the point that a pass has evaluated, and choose the one that the next pass evaluates."""
+    """Judge the point that a pass has evaluated, and choose the point of the next pass."""
     if needs_step(task, state, point, target):
         take_step(task, state, point, point.primal - point.dual)
 
@@ -190,43 +215,55 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
     place = task.place
     work = state.work
     judge(task, state, point, target)
-    if (state.estimate <= target or state.stuck) and place.widen():
-        # What float32 sums say, or hide, is confirmed in double precision at the best point.
+
+    # 1. The end: sums in float32 are confirmed in double precision, at the best point.
+    is_at_end = state.estimate <= target or state.stuck
+    if is_at_end and place.widen():
         state.w = state.best.w
         begin_again(state)
         return False
     if state.estimate <= target:
         return False
     if state.stuck:
-        # Rounding may hide what steps at this centre gain, and not what its next move does.
-        if state.q > 0.0 and state.inner > 0 and state.hidden < MOST_HIDDEN and np.isfinite(point.F):
+        # Rounding may hide what steps gain at this centre, but not what its next move gains.
+        may_move = state.q > 0.0 and state.inner > 0 and state.hidden < MOST_HIDDEN
+        if may_move and np.isfinite(point.F):
             state.stuck = False
-            state.vain = 0
+            state.idle_passes = 0
             move_centre(state, point)
             state.hidden += 1
         return False
-    base = work.base
-    if base is not None:
-        # The pass has evaluated the end of a step: the search goes back where it lies too far.
-        D = point.W - base.W
-        better = 0.0 if point.line is None else find_better(base.F, point.F, point.line)
+
+    # 2. The pass has evaluated the end of a step: the search goes back if the step was too long.
+    start = work.step_start
+    if start is not None:
+        D = point.W - start.W
+        better = 0.0
+        if point.line is not None:
+            # The pass has computed F at places of the line, too: take the lowest.
+            better = find_better(start.F, point.F, point.line)
         if better > 0.0:
-            state.w = base.W + better * D
-            work.base = None
+            state.w = start.W + better * D
+            work.step_start = None
             return False
-        first = float(np.vdot(base.gradient, D))
-        last = float(np.vdot(point.gradient, D))
-        is_higher = base.F + RISE * abs(base.F) < point.F
-        is_far = last > 0.0 and (last > TOO_STEEP * abs(first) or is_higher)
-        if isinstance(work.equations, MemoryEquations) and (state.q > 0.0 or place.is_sparse):
-            # Rows leave the curvature along a step, so that it may be too short as well. Where the next direction is
-            # dear, as on sparse rows, an exact search is worth its multipliers.
-            is_far = abs(last) > EXACT * abs(first)
+        # Directional derivatives of F at the start and the end of the step.
+        first_slope = float(np.vdot(start.gradient, D))
+        last_slope = float(np.vdot(point.gradient, D))
+        is_higher = start.F + RISE * abs(start.F) < point.F
+        is_far = last_slope > 0.0 and (last_slope > TOO_STEEP * abs(first_slope) or is_higher)
+        is_in_memory = isinstance(work.equations, MemoryEquations)
+        if is_in_memory and (state.q > 0.0 or place.is_sparse):
+            # Other rows bend along a step, so that it may be too short as well. If the next
+            # direction is expensive, as on sparse rows, an exact search is worth its dual
+            # variables.
+            is_far = abs(last_slope) > EXACT * abs(first_slope)
         if is_far:
-            go_back(task, state, base, point, first, last)
+            go_back(task, state, start, point, first_slope, last_slope)
             return False
-    apart = point.primal - point.dual
-    if state.q > 0.0 and apart - point.left <= CLOSE * point.left:
+
+    # 3. The proximal point method: the first term of the gap, gap - fenchel_gap, is small enough.
+    gap = point.primal - point.dual
+    if state.q > 0.0 and gap - point.fenchel_gap <= CLOSE * point.fenchel_gap:
         move_centre(state, point)
         state.hidden = 0
         return False
@@ -234,69 +271,71 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
 
 
 def move_centre(state: NewtonState, point: Found) -> None:
-    """Move the centre to the multipliers at a point, and shrink the proximity."""
+    """Move the centre to the dual variables at a point, and shrink the proximity."""
     work = state.work
     state.centre = point.A
-    is_plain = work.equations is not None and work.equations.way == PRODUCTS
-    growth = SLOW_GROWTH if is_plain else GROWTH
+    # The fewer steps this centre took, the more q may shrink.
+    has_products = work.equations is not None and work.equations.way == PRODUCTS
+    growth = SLOW_GROWTH if has_products else GROWTH
     state.q /= next(factor for steps, factor in growth if state.inner <= steps)
     state.inner = 0
-    state.least = np.inf
-    work.known = point
-    work.base = None
+    state.lowest_smoothed = np.inf
+    # F has changed, but not the weights: their scores serve again.
+    work.precomputed = point
+    work.step_start = None
 
 
 def begin_again(state: NewtonState) -> None:
     """Forget what rests on float32 sums."""
     state.stuck = False
-    state.vain = 0
-    state.least = np.inf
+    state.idle_passes = 0
+    state.lowest_smoothed = np.inf
     state.best.primal = np.inf
     state.best.dual = -np.inf
     state.estimate = np.inf
-    state.work.base = None
+    state.work.step_start = None
 
 
-def take_step(task: Task, state: NewtonState, point: Found, apart: float) -> None:
-    """Go along the solution of Newton's equations at a point, whose gap is `apart`."""
+def take_step(task: Task, state: NewtonState, point: Found, gap: float) -> None:
+    """Go along the solution of Newton's equations at a point, which has this gap."""
     work = state.work
-    # A factor serves again, corrected by the last step, while the gap falls; a coarse one has then done its work.
+    start = work.step_start
+
+    # 1. The equations of an earlier point serve again while the gap falls fast enough. The last
+    # step s changed the gradient by y; with this pair they are corrected (L-BFGS).
     equations = work.equations if task.keeps_factor and state.q == 0.0 else None
     if equations is not None and not equations.serves:
         equations = None
-    is_slow = apart > SLOW * state.apart
-    if equations is not None and work.base is not None:
-        equations.learn(point.W - work.base.W, point.gradient - work.base.gradient)
-    if is_slow and work.served:
+    is_slow = gap > SLOW * state.gap_before
+    if equations is not None and start is not None:
+        equations.learn(point.W - start.W, point.gradient - start.gradient)
+    # If even corrected equations are slow, the next ones are made of twice as many rows.
+    if is_slow and work.keeps_equations:
         state.fineness *= 2.0
-    work.served = equations is not None and not is_slow
+    work.keeps_equations = equations is not None and not is_slow
+
+    # 2. Otherwise new equations are made at this point.
     if point.curvature is not None:
-        # Where a pass is dear, it has told the curvature already. What the last steps told corrects that of a share.
+        # Where a pass is expensive, it has computed the curvature already. If it did so from a
+        # share of the rows, the corrections of the last steps stay.
         secants = [] if equations is None else equations.secants
-        work.served = not is_slow or equations is None
+        work.keeps_equations = not is_slow or equations is None
         if equations is None or point.curvature.is_new:
             equations = make_equations(task, point, state)
             if not point.curvature.is_whole:
                 equations.secants = secants
         state.active = point.curvature.bent
-    elif equations is None or not work.served:
+    elif equations is None or not work.keeps_equations:
         equations = make_equations(task, point, state)
         state.active = equations.bent
         if needs_proximity(task, state):
-            # So few rows bend that they change from step to step: a proximal term keeps them together.
-            state.q = SMALL * coordinate_curvature_of(task)
-            state.remark = f"a proximal term, since {equations.bent} rows bend"
-            if work.highest is not None:
-                state.centre = work.highest.A
-            elif not state.centre.size:
-                state.centre = np.zeros(task.place.n)
-            work.equations = equations
-            work.known = point
-            work.base = None
+            add_proximity(task, state, point, equations)
             return
+
+    # 3. The step: the next pass evaluates its end.
     work.equations = equations
-    work.base = point
-    state.apart = apart
+    work.step_start = point
+    state.gap_before = gap
     state.w = point.W + equations.direction(point.gradient)
     if not np.isfinite(state.w).all():
         # No row bends, so far out: another method has to go on.
@@ -308,12 +347,27 @@ def take_step(task: Task, state: NewtonState, point: Found, apart: float) -> Non
     state.remark = f"Newton step {state.steps}: {state.active} rows bend{solved}"
 
 
+def add_proximity(task: Task, state: NewtonState, point: Found, equations: Equations) -> None:
+    """Give a loss with corners a proximal term: so few rows bend that they change at each step."""
+    work = state.work
+    state.q = SMALL * coordinate_curvature_of(task)
+    state.remark = f"a proximal term, since {equations.bent} rows bend"
+    # The best dual variables so far are its centre.
+    if work.highest is not None:
+        state.centre = work.highest.A
+    elif not state.centre.size:
+        state.centre = np.zeros(task.place.n)
+    work.equations = equations
+    work.precomputed = point
+    work.step_start = None
+
+
 def make_equations(task: Task, point: Found, state: NewtonState) -> Equations:
-    """Newton's equations at a point."""
+    """Return Newton's equations at a point."""
     if isinstance(task.machine, Softmax):
         return ClassEquations(task, point, state.centre, state.q, state.fineness)
     if point.curvature is not None:
-        return ToldEquations(task, point.curvature)
+        return MatrixEquations(task, point.curvature)
     former = state.work.equations
     equations = former if isinstance(former, MemoryEquations) else MemoryEquations(task)
     equations.renew(point, state.centre, state.q, state.fineness)
@@ -321,29 +375,34 @@ def make_equations(task: Task, point: Found, state: NewtonState) -> Equations:
 
 
 def needs_proximity(task: Task, state: NewtonState) -> bool:
-    """Return True if a loss with corners in its derivative asks for a proximal term, and has none."""
+    """Return True if a loss with corners in its derivative needs a proximal term and has none."""
     is_free = state.q == 0.0 and task.machine.cornered and task.norms.size > 0
     return is_free and state.active < SPANNING * task.place.d
 
 
 def begin(task: Task, state: NewtonState) -> None:
-    """Begin at the solution of a share of the rows, and smooth a loss with kinks, where no point is given."""
-    state.begun = True
+    """Begin at the solution of a share of the rows if no point is given, and smooth kinks."""
+    state.has_begun = True
     place = task.place
-    unknowns = state.w.size
-    every = min(SMALLER, place.n // (AT_START * unknowns))
-    given = bool(state.w.any())
-    if every >= 3 and place.n * place.d > IN_CACHE and not given:
-        few = task.take(every)
+    machine = task.machine
+
+    # Many rows, and no point is given: a share of them, every stride-th, is solved first.
+    stride = min(SMALLER, place.n // (AT_START * state.w.size))
+    is_given = bool(state.w.any())
+    if stride >= 3 and place.n * place.d > IN_CACHE and not is_given:
+        few = task.take(stride)
         state.w, passes = solve_roughly(few, state.w)
         state.rows_touched += passes * few.place.n
-    machine = task.machine
+
     if isinstance(machine, Binary) and machine.kinked:
+        # A given point that is worse than zero is left.
         Z = score_all(place, state.w)
-        paid = machine.respond(slice(0, place.n), Z, Z, 0.0)[1].paid
-        half = 0.5 * float(np.vdot(state.w, task.ridge * state.w)) + float(np.sum(task.linear * state.w))
-        is_worse = not primal_of(task.C, paid, half) < objective_at_zero(task)
-        if given and is_worse and not task.is_one_class:
+        losses = machine.respond(slice(0, place.n), Z, Z, 0.0)[1].losses
+        half_square = 0.5 * float(np.vdot(state.w, task.ridge * state.w))
+        linear = float(np.sum(task.linear * state.w))
+        primal = primal_of(task.C, losses, half_square + linear)
+        is_worse = not primal < objective_at_zero(task)
+        if is_given and is_worse and not task.is_one_class:
             state.w = np.zeros_like(state.w)
             state.centre = nothing()
             Z[:] = 0.0
@@ -357,25 +416,25 @@ def smooth(task: Task, machine: Binary, state: NewtonState, Z: np.ndarray) -> No
         share_of_rows = min(1.0, max(0.1, 10.0 * task.place.d / task.place.n))
         state.centre, state.q = machine.first_proximity(Z, share_of_rows)
     elif task.is_one_class:
-        # The size of the scores of a one-class machine goes with C, and says how large a proximity is.
+        # The scores of a one-class machine grow with C, and the proximity with them.
         state.q = FIRST_PROXIMITY * float(np.median(np.abs(Z))) or task.C
     else:
-        # From multipliers that are nearly right: as large as the curvature of a coordinate step.
+        # From dual variables that are nearly right: as large as the curvature of a coordinate step.
         state.q = coordinate_curvature_of(task)
 
 
 def coordinate_curvature_of(task: Task) -> float:
-    """The median of C ||x_i||^2 over the rows that are not zero."""
+    """Return the median of C ||x_i||^2 over the rows that are not zero."""
     norms = task.norms[task.norms > 0.0]
     return task.C * float(np.median(norms)) if norms.size else task.C
 
 
-def evenly(problem: Problem) -> Point:
-    """The first point of a one-class machine, whose multipliers have a given sum.
+def find_even_start(problem: Problem) -> Point:
+    """Return the first point of a one-class machine, whose dual variables have a given sum.
 
-    They go the same share of the way to their bounds: w is then the mean of the rows, times the sum. The objective is
-    ``R(w)`` plus a term of the first degree in w and the intercept: multiply C by a number, and the solution is
-    multiplied by it.
+    They go the same share of the way to their bounds: w is then the mean of the rows, times the
+    sum. The objective is ``R(w)`` plus a term of the first degree in w and the intercept: multiply
+    C by a number, and the solution is multiplied by it.
     """
     alpha = problem.balanced(np.zeros(problem.y.size))
     w = dual_weights(problem, alpha)
@@ -385,26 +444,26 @@ def evenly(problem: Problem) -> Point:
     return Point(w, alpha)
 
 
-def is_left_to_descent(problem: Problem) -> bool:
+def needs_descent(problem: Problem) -> bool:
     """Return True if a run begins after some descent."""
     if problem.fixed.size:
         return False
     rows = problem.members.size
     if problem.in_arrays:
-        # Array code begins at zero, unless rows are so few that they may be separable: multipliers
-        # then lie far below C, and no proximal term fits them from the start.
+        # Array code begins at zero, unless rows are so few that they may be separable: dual
+        # variables then lie far below C, and no proximal term fits them from the start.
         return not is_cornerless(problem.loss) and rows < FEW_ROWS * problem.n_features
     # A smooth loss over many rows a feature begins at the solution of a share of the rows instead.
     return not (is_smooth(problem.loss) and has_share(problem))
 
 
 def has_share(problem: Problem) -> bool:
-    """Return True if there are so many rows a feature that a share of them is worth a first solution."""
+    """Return True if the rows are so many that a run begins on a share of them."""
     return problem.members.size >= 3 * AT_START * (problem.n_features + 1)
 
 
-def after_descent(problem: Problem, seed: int, epochs: int) -> tuple[Point, int]:
-    """The point after some epochs of dual coordinate descent, and the rows that it visited."""
+def descend_first(problem: Problem, seed: int, epochs: int) -> tuple[Point, int]:
+    """Return the point after epochs of dual coordinate descent, and the rows that it visited."""
     solver = DCD()
     rows = epochs * problem.members.size
     state = solver.init(problem, seed)
@@ -414,7 +473,7 @@ def after_descent(problem: Problem, seed: int, epochs: int) -> tuple[Point, int]
 
 
 def solve_roughly(task: Task, w: np.ndarray) -> tuple[np.ndarray, int]:
-    """Solve the task of a share of the rows as far as it pays; return weights, and passes over the share."""
+    """Solve the task of a share of the rows as far as it pays; return weights and passes."""
     state = NewtonState(w=w)
     falls = True
     passes = 0
@@ -427,31 +486,36 @@ def solve_roughly(task: Task, w: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def judge(task: Task, state: NewtonState, point: Found, target: float) -> None:
-    """Keep a point where it is the best so far, and estimate the gap."""
+    """Keep a point if it is the best so far, and estimate the gap."""
     best = state.best
     A = point.A
     dual = point.dual
+
+    # 1. With a free intercept the dual objective of a pass is an estimate. It becomes a bound only
+    # if the dual variables get the required sum, which takes a pass: worth it near the target.
     estimate = np.inf
-    if task.confirm is not None:
+    if task.balance is not None:
         estimate = relative(point.primal - dual, point.primal, dual)
         if estimate <= target:
-            # Only now is it worth a pass to give the multipliers the sum that is asked for.
-            A, dual = task.confirm(point)
+            A, dual = task.balance(point)
             estimate = np.inf
         else:
             dual = -np.inf
+
+    # 2. Progress: a lower objective, a higher bound, or a lower F at this centre.
     is_lower = point.primal < best.primal
     is_higher = dual > best.dual
-    state.vain = 0 if is_lower or is_higher else state.vain + 1
-    if state.least - ROUNDED * abs(point.F) > point.F:
-        # Newton's method makes progress at this centre, whatever the two objectives do.
-        state.least = point.F
-        state.vain = 0
+    state.idle_passes = 0 if is_lower or is_higher else state.idle_passes + 1
+    if state.lowest_smoothed - ROUNDED * abs(point.F) > point.F:
+        state.lowest_smoothed = point.F
+        state.idle_passes = 0
+
+    # 3. The best weights and the best dual variables, which may come from different passes.
     if task.machine.columns and not task.machine.kinked:
-        # No multipliers are handed out: one point has to bring both bounds.
+        # The softmax hands out no dual variables: one point has to bring both bounds.
         gap = point.primal - dual
-        least = best.primal - best.dual
-        is_lower = gap < least or (gap == least == np.inf and is_lower)
+        best_gap = best.primal - best.dual
+        is_lower = gap < best_gap or (gap == best_gap == np.inf and is_lower)
         is_higher = is_lower
     if is_lower:
         best.primal = point.primal
@@ -462,31 +526,39 @@ def judge(task: Task, state: NewtonState, point: Found, target: float) -> None:
         best.alpha = A
         state.work.highest = point
     state.estimate = best.relative_gap if estimate == np.inf else estimate
+
+    # 4. The end: a one-class machine at zero, or only rounding left.
     if task.is_nothing(point):
         state.satisfied = True
-    state.stuck = state.vain >= task.patience or not np.isfinite(point.F)
+    state.stuck = state.idle_passes >= task.patience or not np.isfinite(point.F)
 
 
-def go_back(task: Task, state: NewtonState, base: Found, end: Found, first: float, last: float) -> None:
-    """Search along a step that went too far; the next pass visits only rows whose multipliers change."""
-    D = end.W - base.W
+def go_back(
+    task: Task, state: NewtonState, start: Found, end: Found, first_slope: float, last_slope: float
+) -> None:
+    """Search along a step that went too far, and choose the point of the next pass."""
+    D = end.W - start.W
     if not task.keeps_scores:
-        # Without scores a cubic tells where to look next, from the same beginning; the next pass evaluates all rows.
-        state.w = base.W + find_lowest(base.F, end.F, first, last) * D
+        # Without scores, the minimum of a cubic through both ends is the next end of the same step.
+        state.w = start.W + find_lowest(start.F, end.F, first_slope, last_slope) * D
         return
-    dZ = end.Z - base.Z
+
+    # Scores are linear along the step, so that slopes of F need no pass over the rows:
+    # F'(t) = (R W + linear) . D - C sum_i a_i(z_i) dz_i.
+    dZ = end.Z - start.Z
     ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))
-    every = slice(0, task.place.n)
+    all_rows = slice(0, task.place.n)
 
     def slope_at(share: float) -> float:
-        W = base.W + share * D
-        A = task.machine.multipliers(every, base.Z + share * dZ, state.centre, state.q)
+        W = start.W + share * D
+        A = task.machine.dual_variables(all_rows, start.Z + share * dZ, state.centre, state.q)
         return float(np.vdot(ridge * W + task.linear, D) - task.C * np.vdot(A, dZ))
 
-    share = find_least(slope_at, first, last)
-    state.w = base.W + share * D
-    state.work.known = replace(end, Z=base.Z + share * dZ)
-    state.work.base = None
+    share = find_least(slope_at, first_slope, last_slope)
+    state.w = start.W + share * D
+    # The next pass has its scores, and visits only rows whose dual variables change.
+    state.work.precomputed = replace(end, Z=start.Z + share * dZ)
+    state.work.step_start = None
 
 
 @dataclass(frozen=True)
@@ -504,30 +576,33 @@ class Newton(SolverBase):
             raise ValueError(f"memory must be positive; got {self.memory!r}")
 
     def needs_rows(self, problem: Problem) -> bool:
-        """Return False: where only passes over all rows are to be had, a run does with them."""
+        """Return False: passes over all rows are enough."""
         return False
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> NewtonState:
-        """Begin at the given point; else at zero, or, for a loss with kinks over sparse rows, after some descent."""
+        """Begin at the given point; else at zero, or after some descent (see needs_descent)."""
         if is_device(problem) and not suits(problem):
             refuse_device(problem.place)
+        # 1. The starting point.
         touched = 0
         if start is None and not problem.intercept.homogeneous:
-            start = evenly(problem)
-        elif start is None and self.warm_up and problem.holds_rows and is_left_to_descent(problem):
-            start, touched = after_descent(problem, seed, self.warm_up)
+            start = find_even_start(problem)
+        elif start is None and self.warm_up and problem.holds_rows and needs_descent(problem):
+            start, touched = descend_first(problem, seed, self.warm_up)
         alpha = start_alpha(problem, start)
         w = np.zeros(problem.n_features + 1)
         if start is not None and start.w is not None:
             w = np.array(start.w, dtype=np.float64)
         elif alpha.any():
             w = dual_weights(problem, alpha)
+
+        # 2. The best points so far: the weights, and the dual variables with their bound.
         state = NewtonState(w=w, active=problem.members.size, rows_touched=touched)
         state.best.w = w
         state.best.alpha = alpha
         if alpha.any():
             state.centre = problem.gathered(alpha).copy()
-            # The given multipliers may be better than those of the margins at the given weights.
+            # The given dual variables may be better than those of the margins at the given weights.
             state.best.alpha = problem.balanced(alpha)
             state.best.dual = dual_at(problem, state.best.alpha)
         elif problem.intercept.homogeneous and not problem.fixed.size:
@@ -553,55 +628,61 @@ class Newton(SolverBase):
         return state
 
     def best_from(self, problem: Problem, start: Point, gap: float, share: float) -> Best:
-        """The best points of a run from a start, as part of another method.
+        """Return the best points of a run from a start, as part of another method.
 
         Parameters
         ----------
         problem : Problem
         start : Point
         gap, share : float
-            The gap at which to end, in the C form, and relative to the objective. A gap will do, too, that is small
-            beside the fall of the objective so far.
+            The gap at which to end, in the C form, and relative to the objective. The run also
+            ends when the gap is small beside the fall of the objective so far.
         """
         state = self.init(problem, 0, start)
         task = self._task(problem, state)
-        begun = np.inf
+        first_primal = np.inf
         with blas_for(0.0), np.errstate(all="ignore"):
             while state.steps < MOST_STEPS and not (state.stuck or time_is_up()):
                 advance(task, state, share)
                 primal = state.best.primal
-                if begun == np.inf:
-                    begun = primal
-                enough = max(gap, share * abs(primal), LEFT_OF_FALL * (begun - primal))
+                if first_primal == np.inf:
+                    first_primal = primal
+                enough = max(gap, share * abs(primal), LEFT_OF_FALL * (first_primal - primal))
                 if primal - state.best.dual <= enough:
                     break
         state.best.alpha = problem.spread(state.best.alpha)
         return state.best
 
     def _task(self, problem: Problem, state: NewtonState) -> Task:
-        """The task of a problem, made once a run."""
+        """Return the task of a problem, made once a run."""
         if state.work.task is None:
             state.work.task = make_task(problem, self.memory)
         return state.work.task
 
     def solution(self, problem: Problem, state: NewtonState) -> Point:
-        """The best points so far, with their certificate if one pass has found both."""
+        """Return the best points so far, with their certificate if one pass has found both."""
         lowest = state.work.lowest
         alpha = problem.spread(state.best.alpha)
-        if lowest is not None and problem.intercept.constrained and lowest.dual > state.best.dual:
-            # Multipliers whose sum was not worth a pass yet: the certificate gives them the one asked for.
+        is_constrained = problem.intercept.constrained
+        if lowest is not None and is_constrained and lowest.dual > state.best.dual:
+            # Their sum was not worth a pass yet: the certificate gives them the required one.
             alpha = problem.spread(lowest.A)
         if not problem.intercept.homogeneous:
-            return Point(None, alpha)  # told by its dual variables: the certificate is that of their weights
+            # The certificate takes the weights that belong to these dual variables.
+            return Point(None, alpha)
+        if is_constrained:
+            # The certificate finds the best free intercept and balances the dual variables.
+            return Point(state.best.w, alpha)
         if lowest is None or lowest is not state.work.highest or not lowest.is_fresh:
             return Point(state.best.w, alpha)
-        if problem.intercept.constrained:
-            return Point(state.best.w, alpha)  # the best free intercept is found anew, and multipliers balanced
+        # One pass found the best weights and the best dual variables, and computed scores and pull
+        # from the rows in double precision, with no updates since. These are the sums that the
+        # certificate would compute by another pass; its bound on rounding holds for them.
         at = Margins(problem, lowest.W, z=lowest.Z)
         return Point(lowest.W, alpha, proven=certified(at, alpha, problem.C * lowest.pulled))
 
     def last_point(self, problem: Problem, state: NewtonState) -> Point:
-        """The point of the last pass; its multipliers alone where their sum is not zero."""
+        """Return the point of the last pass; only its dual variables if they need a certain sum."""
         last = state.work.last
         if last is None or not last.A.size or last.A.ndim > 1:
             return self.solution(problem, state)
@@ -610,26 +691,28 @@ class Newton(SolverBase):
 
 
 def make_task(problem: Problem, memory: float = 1e9) -> Task:
-    """The task of a problem."""
+    """Return the task of a problem; its factors take at most so many bytes."""
     place = place_of(problem)
     ridge = np.ones(place.d + 1)
-    machine = (CompiledBinary if is_compiled(problem) else Binary).of(problem)
+    kind = CompiledBinary if is_compiled(problem) else Binary
+    machine = kind.from_problem(problem)
     task = Task(place, machine, ridge, problem.C, is_smooth(problem.loss))
     if problem.intercept.constrained:
         ridge[-1] = 0.0
 
         def balance(point: Found) -> tuple[np.ndarray, float]:
-            # Rounding may take a multiplier at its bound beyond, where its conjugate is infinite.
+            # Rounding may take a dual variable beyond its bound, where its conjugate is infinite.
             A = machine.bring_inside(problem.gathered(problem.balanced(problem.spread(point.A))))
             pulled = point.pulled + pull_of_change(place, A - point.A)
             features = problem.C * pulled[:-1]
-            reached = 0.5 * float(np.vdot(features, features))
-            return A, dual_of(problem.C, machine.conjugates(A), reached)
+            conjugate = 0.5 * float(np.vdot(features, features))
+            return A, dual_of(problem.C, machine.conjugates(A), conjugate)
 
-        task.confirm = balance
+        task.balance = balance
     task.norms = problem.gathered(problem.norms)
-    # Factors are made of single rows, products of passes.
+    # Factors need single rows; conjugate gradients need only passes.
     task.most_side = largest_side(memory) if problem.holds_rows else 0
+    # The linear term: rows that are left out, and the sum that an intercept requires.
     if problem.fixed.size or not problem.intercept.homogeneous:
         task.linear = -problem.fixed if problem.fixed.size else np.zeros(place.d + 1)
         task.linear[-1] += problem.C * problem.intercept.asked
@@ -637,21 +720,24 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
 
 
 def dual_at(problem: Problem, alpha: np.ndarray) -> float:
-    """The dual objective of multipliers whose sum is the one asked for."""
-    reached = problem.regularizer.conjugate(dual_weights(problem, alpha))
-    return dual_of(problem.C, conjugate_sum(problem.pointwise, problem.members, alpha, 1.0), reached)
+    """Return the dual objective of dual variables that have the required sum."""
+    conjugate = problem.regularizer.conjugate(dual_weights(problem, alpha))
+    conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
+    return dual_of(problem.C, conjugates, conjugate)
 
 
 def is_compiled(problem: Problem) -> bool:
-    """Return True if compiled loops answer the scores: where rows are many, or the loss takes numbers only."""
+    """Return True if compiled loops compute dual variables: many rows, or a loss of numbers."""
     if problem.in_arrays:
         return not is_smooth(problem.loss) and methods_of(problem.loss).dual_step is None
     return not is_device(problem)
 
 
 def suits(problem: Problem) -> bool:
-    """Whether the method takes a problem: half a square, one score a row, a loss with methods on arrays."""
-    if type(problem) is not Problem or not problem.in_arrays or not (problem.holds_rows or is_device(problem)):
+    """Return True if the method takes a problem: half a square, and a loss with array methods."""
+    if type(problem) is not Problem or not problem.in_arrays:
+        return False
+    if not (problem.holds_rows or is_device(problem)):
         return False
     if not (problem.penalty.identity() and problem.intercept.homogeneous) or problem.fixed.size:
         return False
@@ -662,12 +748,12 @@ def suits(problem: Problem) -> bool:
 
 
 def is_device(problem: Problem) -> bool:
-    """Whether the rows are on a device."""
+    """Return True if the rows are on a device."""
     return problem.place is not None and problem.place.in_arrays
 
 
 def place_of(problem: Any) -> Memory:
-    """The rows of a problem as blocks."""
+    """Return the rows of a problem as blocks."""
     if is_device(problem):
         place: Memory = problem.passes.blocks_of()
         return place

@@ -258,7 +258,7 @@ class NewtonOnFiles(PassesOverFiles):
             if local.members.size > 0:
                 w = np.zeros(problem.n_features + 1)
                 n = problem.members.size
-                state.method.start_at(solve_sample(local, Binary.of(local), n, w))
+                state.method.start_at(solve_sample(local, Binary.from_problem(local), n, w))
 
 
 @dataclass(frozen=True)

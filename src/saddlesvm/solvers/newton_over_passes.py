@@ -32,7 +32,7 @@ from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.conjugate import ProductsOverPasses
-from saddlesvm.solvers.equations import AT_EASE, ToldEquations
+from saddlesvm.solvers.equations import ROWS_PER_PASS, MatrixEquations
 from saddlesvm.solvers.look import Look, Looked
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
 from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
@@ -132,7 +132,7 @@ class NewtonOverPasses(OverPasses):
         cls, W: np.ndarray, n: int, *, wide: bool = False, room: float = 0.0, free: float = 0.0
     ) -> NewtonOverPasses:
         """Begin a run over n rows at weights of shape (d + 1,) or (d + 1, K)."""
-        run = NewtonState(W, active=n, begun=True)
+        run = NewtonState(W, active=n, has_begun=True)
         run.best.w = W
         return cls(W, model=np.zeros_like(W), n=n, room=room, wide=wide, free=free, run=run)
 
@@ -164,7 +164,7 @@ class NewtonOverPasses(OverPasses):
             return Look(self.found.W, product=self.inner.direction, alone=True)
         # Losses at places of the line, while the gap is large.
         back = nothing()
-        base = self.run.work.base
+        base = self.run.work.step_start
         if base is not None and self.gap > FAR:
             back = base.W
         # No pass is for an evaluation alone: it multiplies the last direction, too.
@@ -187,10 +187,10 @@ class NewtonOverPasses(OverPasses):
         if self.wide or self.takes_along:
             return 0.0
         d = self.at.shape[0] - 1
-        enough = self.run.fineness * max(PER_FEATURE * (d + 1), AT_EASE * self.n / max(1, d))
+        enough = self.run.fineness * max(PER_FEATURE * (d + 1), ROWS_PER_PASS * self.n / max(1, d))
         share = min(1.0, enough / self.n)
         work = self.run.work
-        serves = work.equations is not None and work.served
+        serves = work.equations is not None and work.keeps_equations
         if serves and self.gap < FAR and share * d > DEAR:
             return 0.0
         return share
@@ -256,7 +256,7 @@ class NewtonOverPasses(OverPasses):
                 product = setting.C * told.product
             diagonal = setting.C * told.diagonal
             self.inner.begin_at(found.gradient, self.penalty(setting), diagonal, product)
-            run.work.base = found
+            run.work.step_start = found
             self.step_along_products()
 
     def step_along_products(self) -> None:
@@ -281,7 +281,7 @@ class NewtonOverPasses(OverPasses):
         task = Task(place, machine, ridge, setting.C, keeps_factor=True, keeps_scores=False)
         task.patience = PATIENCE
         if self.free:
-            task.confirm = know_no_bound
+            task.balance = know_no_bound
         told = self.told
         if self.takes_along or told is None:
             return task
@@ -312,17 +312,17 @@ class NewtonOverPasses(OverPasses):
             is_whole = self.asked.telling >= 1.0
             bends = Curvature(bent, matrix, is_coarse, None, nothing(), None, is_whole)
         found.curvature = bends
-        base = run.work.base
+        base = run.work.step_start
         with blas_for(0.0), np.errstate(all="ignore"):
             choose_next(self.make_task(setting), run, found, setting.tol)
-            if run.work.base is found:
+            if run.work.step_start is found:
                 # A new step begins here, and is damped less than the last one.
                 self.damping = self.damping / DAMPING if self.damping > LEAST_DAMPING else 0.0
                 is_few = bends.matrix is not None and bends.bent < FEW * self.at.size
                 self.start_bends = bends if is_few else None
                 if self.damping > 0.0 and bends.matrix is not None:
                     self.take_damped_step(setting, found, bends)
-            elif base is not None and run.work.base is base and self.start_bends is not None:
+            elif base is not None and run.work.step_start is base and self.start_bends is not None:
                 # The step went too far: another one is sought from the same beginning.
                 first = FIRST_DAMPING * self.largest_bend(setting, told)
                 self.damping = max(DAMPING * self.damping, first)
@@ -339,7 +339,7 @@ class NewtonOverPasses(OverPasses):
         """Take a step from a point with a larger penalty of its length."""
         task = self.make_task(setting)
         task.ridge = task.ridge + self.damping
-        self.run.w = start.W + ToldEquations(task, bends).direction(start.gradient)
+        self.run.w = start.W + MatrixEquations(task, bends).direction(start.gradient)
 
     def ask_balanced(self) -> Look:
         """Return the question of a pass that proves the last point of a free intercept."""

@@ -16,16 +16,20 @@ from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State
 
-# Multiple of the predicted work after which the finish must show progress; a guess.
-BROKEN_PROMISE = 4.0
+# The finish must show progress after so many times its predicted work; a guess.
+OVERDUE = 4.0
+# Progress: the gap, or the objective, which falls first, is at most this share of what it was at
+# the change-over or at the last progress; guesses.
+GAP_PROGRESS = 0.3
+PRIMAL_PROGRESS = 0.95
 # Factor on `patience` when the finish hands back; it then waits until the epochs double; a guess.
 MORE_PATIENCE = 4.0
+# Factor from one prediction to the next, in epochs; a guess.
+NEXT_PREDICTION = 1.25
+# The present rate of the fall is that of the gaps after this share of the epochs; a guess.
+LATER = 0.6
 # The least share of the dual in the primal objective that a relative gap shows; from rounding.
 TINY = 1e-12
-SHOWN = 0.3  # share of the gap at the change-over below which is progress; a guess
-FALLEN = 0.95  # the same of the objective, which falls first; a guess
-NEXT_PREDICTION = 1.25  # factor from one prediction to the next, in epochs; a guess
-LATER = 0.6  # share of the epochs after which gaps say the present rate; a guess
 
 
 @dataclass
@@ -38,7 +42,7 @@ class Course:
         Epochs and relative gaps of the first solver, over all rows, which say its rate.
     next_prediction : float
         Epoch of the next prediction.
-    promised, spent : float
+    predicted_work, work_done : float
         The work predicted for the finish, and its work since the change-over or its last progress.
     gap_then, primal_then : float
         The gap and the objective at that time.
@@ -51,8 +55,8 @@ class Course:
 
     gaps: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
     next_prediction: float = 0.0
-    promised: float = 0.0
-    spent: float = 0.0
+    predicted_work: float = 0.0
+    work_done: float = 0.0
     gap_then: float = np.inf
     primal_then: float = np.inf
     patience: float = 1.0
@@ -65,25 +69,24 @@ class Course:
 
     def begin(self, work: float, gap: float) -> None:
         """Note that the finish begins at this gap, and is predicted to take so much work."""
-        self.promised = work
-        self.spent = 0.0
+        self.predicted_work = work
+        self.work_done = 0.0
         self.gap_then = gap
         self.primal_then = np.inf
 
-    def broken(self, cost: float, gap: float, primal: float = np.nan) -> bool:
-        """Return True if the finish has done far more work than promised, without progress.
+    def is_overdue(self, cost: float, gap: float, primal: float = np.nan) -> bool:
+        """Return True if the finish has done far more work than predicted, without progress.
 
         `cost` is the work of its last step.
         """
-        self.spent += cost
-        if self.spent <= BROKEN_PROMISE * self.patience * self.promised:
+        self.work_done += cost
+        if self.work_done <= OVERDUE * self.patience * self.predicted_work:
             return False
-        # The objective falls first, and the gap last.
-        is_gap_left = gap > SHOWN * self.gap_then
-        has_fallen = primal <= FALLEN * self.primal_then
+        is_gap_left = gap > GAP_PROGRESS * self.gap_then
+        has_fallen = primal <= PRIMAL_PROGRESS * self.primal_then
         if is_gap_left and not has_fallen:
             return True
-        self.spent = 0.0
+        self.work_done = 0.0
         self.gap_then = min(gap, self.gap_then)
         self.primal_then = primal
         return False
@@ -125,7 +128,7 @@ class ChosenState(State):
 
     @property
     def point(self) -> Point:
-        """The starting point of the next solver: the best point, if it is kept, else the last."""
+        """Return the start of the next solver: the best point if it is kept, else the last."""
         kept = getattr(self.inner, "best", self.inner)
         return Point(kept.w.astype(np.float64), kept.alpha)
 
@@ -164,7 +167,7 @@ class Choosing(SolverBase):
     phases: ClassVar[tuple[str, ...]] = ()
 
     def at_work(self, problem: Any, state: Any) -> Any:
-        """The solver at work."""
+        """Return the solver at work."""
         raise NotImplementedError
 
     def predict(self, problem: Any, state: Any, target: float) -> None:
@@ -215,14 +218,16 @@ class Choosing(SolverBase):
         state.inner = self.at_work(problem, state).init(problem, state.seed, point)
         state.update()
 
-    def change_back(self, problem: Any, state: Any, phase: str, cost: float, primal: float = np.nan) -> None:
+    def change_back(
+        self, problem: Any, state: Any, phase: str, cost: float, primal: float = np.nan
+    ) -> None:
         """Return to a solver if the finish, after a step of this cost, has done far too much.
 
         `primal` is the objective that the finish has reached; if it is given, its fall counts as
         progress, too.
         """
         course = state.course
-        if course.broken(cost, state.estimate, primal):
+        if course.is_overdue(cost, state.estimate, primal):
             fall = f"from {course.gap_then:.1e} to {state.estimate:.1e} only"
             why = f"{state.inner.steps} Newton steps brought the gap {fall}: changing back"
             course.rest(state.epochs)
@@ -232,7 +237,7 @@ class Choosing(SolverBase):
         """Return to a solver if the finish stalls; None if it has handed back before.
 
         It stalls if no row bends, and it has no curvature to use; or if the rows are separable, and
-        its proximal terms, which C scales, are out of proportion to multipliers far below C.
+        its proximal terms, which C scales, are out of proportion to dual variables far below C.
         """
         if state.course.patience > 1.0:
             return None
@@ -241,11 +246,11 @@ class Choosing(SolverBase):
         return state
 
     def solution(self, problem: Any, state: Any) -> Any:
-        """The point of the solver at work."""
+        """Return the point of the solver at work."""
         return self.at_work(problem, state).solution(problem, state.inner)
 
     def last_point(self, problem: Any, state: Any) -> Any:
-        """The last point of the solver at work."""
+        """Return the last point of the solver at work."""
         return self.at_work(problem, state).last_point(problem, state.inner)
 
     def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
@@ -308,5 +313,5 @@ def epochs_left(problem: Problem, gaps: np.ndarray, target: float) -> float | No
 
 
 def in_words(left: float, unit: str = "epochs") -> str:
-    """How many of them are left."""
+    """Return in words how many epochs, or other units, are left."""
     return f"about {left:.0f} {unit} left" if math.isfinite(left) else "no end in sight"
