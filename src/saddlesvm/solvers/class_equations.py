@@ -33,13 +33,13 @@ from saddlesvm.solvers.equations import (
 from saddlesvm.solvers.machines import Softmax
 from saddlesvm.solvers.task import Found, Task
 
-# Relative residual at which products with few rows end, where a pass over all is dear; measured.
+# Relative residual at which products with few rows end if a pass over all is expensive; measured.
 CAREFUL = 0.02
 EXACT = 0.03  # the same for a loss with kinks, of which other rows bend after each step; measured
 # Classes times features up to which the matrix of a loss with kinks is factored.
 MOST_UNKNOWNS = 1500
 TINY = np.finfo(float).tiny
-# Numbers that tell how rows bend: more are computed anew in each product; derived: 80 MB.
+# Bends that are kept; more are computed anew in each product; derived: 80 MB.
 MOST_BENDS = 10_000_000
 # Rows that stand for all in a class's matrix; measured on digits and made rows.
 ROWS_PER_FEATURE = 3.0
@@ -47,7 +47,7 @@ SHARED_ROWS = 5.0  # the same for the matrix of all classes
 FEWEST_ROWS = 500.0
 MOST_VALUES = 32_000_000  # numbers that matrices may take: 256 MB
 # Numbers that the matrices of all classes may always take: 8 MB; beyond, as many as rows and
-# scores. Where there are many classes of few rows, one matrix for all takes half to a quarter of
+# scores. If there are many classes of few rows, one matrix for all takes half to a quarter of
 # the time (100 to 1,000 classes; measured).
 FREE_VALUES = 1_000_000
 WORTH = 40.0  # products with the equations' matrix that a preconditioner may cost

@@ -213,7 +213,7 @@ class MemoryEquations(Equations):
     @property
     def serves(self) -> bool:
         """Return True if the factor may serve for more than one step, corrected by the secants."""
-        # Where the derivative of a loss has corners, other rows bend after each step.
+        # If the derivative of a loss has corners, other rows bend after each step.
         return self.is_share or (self.way == "features" and not self.machine.cornered)
 
     def inverse(self, target: np.ndarray) -> np.ndarray:
@@ -360,7 +360,7 @@ def expected_seconds(problem: Problem, rows: int, condition: float, memory: floa
     iterations = min(FIRST_PRODUCTS + math.sqrt(condition), TYPICAL_PRODUCTS)
     by_products = iterations * seconds_of_product(rows, values, problem.sparse)
     if features < min(FEW_FEATURES, most):
-        # A share of the rows tells the matrix.
+        # A share of the rows is enough for the matrix.
         rows = min(rows, enough_rows(problem.members.size, features, values, problem.sparse))
     factors = seconds_of_factors(features, rows, values, problem.sparse, most)
     # If other rows bend after each step, products take too many iterations to be counted on.

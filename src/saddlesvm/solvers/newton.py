@@ -145,7 +145,7 @@ class NewtonState(State):
     q : float
         Proximity; 0 for smooth losses, and until the first pass.
     fineness : float
-        How many more rows tell the curvature than at first.
+        How many times more rows the curvature is made of than at first.
     gap_before : float
         The gap of the point that the last step began at.
     inner, steps : int
@@ -316,7 +316,7 @@ def take_step(task: Task, state: NewtonState, point: Found, gap: float) -> None:
 
     # 2. Otherwise new equations are made at this point.
     if point.curvature is not None:
-        # Where a pass is expensive, it has computed the curvature already. If it did so from a
+        # If a pass is expensive, it has computed the curvature already. If it did so from a
         # share of the rows, the corrections of the last steps stay.
         secants = [] if equations is None else equations.secants
         work.keeps_equations = not is_slow or equations is None
@@ -412,7 +412,7 @@ def begin(task: Task, state: NewtonState) -> None:
 def smooth(task: Task, machine: Binary, state: NewtonState, Z: np.ndarray) -> None:
     """Choose the first proximity of a loss with kinks, by the scores at the first point."""
     if not state.centre.size:
-        # As many rows bend as tell the curvature of all features.
+        # Enough rows bend for the curvature of all features.
         share_of_rows = min(1.0, max(0.1, 10.0 * task.place.d / task.place.n))
         state.centre, state.q = machine.first_proximity(Z, share_of_rows)
     elif task.is_one_class:
