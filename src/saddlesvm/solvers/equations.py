@@ -26,7 +26,7 @@ from saddlesvm.solvers.task import Curvature, Task
 
 # Features below which the matrix is formed: 8 MB, a third of a second to factor; guessed.
 FEW_FEATURES = 1000
-# Rows for each feature that are enough for the curvature; measured on 30,000 x 50 ... 100,000 x 100.
+# Rows for each feature that the curvature needs; measured on 30,000 x 50 ... 100,000 x 100.
 PER_FEATURE = 60
 # So many times n / d rows form their matrix in the time of a pass; measured, 30,000 x 50.
 ROWS_PER_PASS = 6.0
