@@ -371,7 +371,7 @@ class ChangedRows(Changed):
         A[self.dropped, np.arange(self.dropped.size)] = 0.0
 
     def lengths(self, G: np.ndarray) -> np.ndarray:
-        """By the inverse of ``H - h x x'``."""
+        """Return the lengths by the inverse of ``H - h x x'``."""
         grown = 1.0 + self.near.error
         plain = np.maximum(np.einsum("ji,ji->i", G, self.near.inverse @ G), 0.0) * grown
         # H is at least the inverse of the computed inverse, divided by 1 + error; what rounding
@@ -382,7 +382,7 @@ class ChangedRows(Changed):
         return np.asarray(np.sqrt(squares * grown))
 
     def step(self, at: Gradients) -> np.ndarray:
-        """Without the curvature of the dropped row."""
+        """Return Newton's steps without the curvature of the dropped row."""
         # (H - h x x')^-1 g = H^-1 g + H^-1 x h (x . H^-1 g) / (1 - h t), by Sherman and Morrison.
         pulled = self.near.steps @ at.G
         ways = self.near.steps @ self.rows.T

@@ -78,7 +78,7 @@ def norm_of(w: np.ndarray) -> float:
 
 
 def growth_of_square(norm: float, distance: float) -> float:
-    """By how much half a squared norm can grow as its point moves; with room for rounding."""
+    """Bound the growth of half a squared norm as its point moves, with room for rounding."""
     # (norm + distance)^2 / 2 - norm^2 / 2 = distance (norm + distance / 2).
     return distance * (norm + distance)
 
@@ -293,7 +293,7 @@ def paid_rounding(
     errors: MarginErrors,
     around: Around | None = None,
 ) -> float:
-    """By how much ``sum s_i phi_i`` can be above the sum `paid` that was computed, bound (2).
+    """Bound how far ``sum s_i phi_i`` can be above the computed sum `paid`: bound (2).
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def paid_rounding(
 
 
 def conjugate_rounding(loss: LossSizes, sizes: float, point: PointSizes) -> float:
-    """By how much ``sum s_i phi_i*`` can exceed its computed value.
+    """Bound how far ``sum s_i phi_i*`` can be above its computed value.
 
     `sizes` is the sum of the sizes of its terms.
 
@@ -417,7 +417,7 @@ def move_to_sum(
     room: Callable[[], Room] | None = None,
     additions: float | None = None,
 ) -> Move:
-    """How `count` variables must still move for their sum to be exactly `total`.
+    """Return how `count` variables must still move for their sum to be exactly `total`.
 
     Variables of the heavier sign are shortened, see :func:`unbalance`. If none can be, and the sum
     is too small, all go towards their upper bounds by the same share of the way.

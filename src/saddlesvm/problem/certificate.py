@@ -158,7 +158,7 @@ class Certificate:
         return relative(self.gap, self.primal, self.dual)
 
     def limited(self, tol: float, noise: float = 0.0) -> bool:
-        """Whether rounding exceeds a relative gap of `tol`, and is at least half of the gap.
+        """Return True if rounding exceeds a relative gap of `tol`, and is at least half of the gap.
 
         `noise` is counted as rounding too.
         """
@@ -186,7 +186,7 @@ class Certificate:
 
     @property
     def sound(self) -> bool:
-        """Whether the gap is not negative; with its rounding, all else is a bug or an overflow."""
+        """True if the gap, rounding counted, is not negative; else there is a bug or overflow."""
         return math.isfinite(self.gap) and self.gap >= 0.0
 
     def __str__(self) -> str:
@@ -512,7 +512,7 @@ def certificates_of(
 
 
 def mostly_rounding(C: float, sums: Sums) -> bool:
-    """Whether the rounding of the dual objective is most of a gap, and not a small one."""
+    """Return True if the rounding of the dual objective is most of a gap that is not small."""
     primal = primal_of(C, sums.paid, sums.regularizer)
     dual = dual_of(C, sums.conjugates, sums.regularizer_conjugate)
     return sums.dual_rounding > max(abs(primal - dual), COARSE * max(abs(primal), abs(dual)))

@@ -461,7 +461,7 @@ def signed_sums(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> tup
 
 
 def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]:
-    """How variables with such sums are brought to the sum `total`.
+    """Return how variables with such sums are brought to the sum `total`.
 
     Returns the sign of the variables that become shorter, their factor, and whether only variables
     strictly inside their bounds do.
@@ -506,7 +506,7 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: flo
 
 @silent
 def ways_to_bounds(terms: Pointwise, rows: Any, a: np.ndarray, upwards: bool) -> np.ndarray:
-    """How far variables may go towards their bounds on one side; zero without a bound there."""
+    """Return how far variables are from their bounds on one side; zero without a bound there."""
     low, high = methods_of(terms.loss).bounds(
         terms.loss, terms.y[rows], weights_or_one(terms.weights, rows)
     )

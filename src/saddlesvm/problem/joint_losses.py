@@ -152,7 +152,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def leads(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """By how much each row's own class is ahead of its best rival, shape (m,)."""
+    """Return how far each row's own class is ahead of its best rival, shape (m,)."""
     return np.asarray(1.0 - _hinges(scores, own).max(axis=1))
 
 

@@ -156,7 +156,7 @@ class Traits:
 
     @property
     def is_outside(self) -> bool:
-        """Whether it is defined outside this package."""
+        """True if the loss is defined outside this package."""
         return self.origin.partition(".")[0] != PACKAGE
 
 
@@ -168,7 +168,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def is_loss(given: object) -> bool:
-    """Whether something is a registered loss: an object, or its class."""
+    """Return True for a registered loss: an object, or its class."""
     kind = given if isinstance(given, type) else type(given)
     return isinstance(getattr(kind, "traits", None), Traits)
 
@@ -186,17 +186,17 @@ def loss_name(loss: object) -> str:
 
 
 def is_smooth(loss: Loss) -> bool:
-    """Whether the loss has a derivative everywhere (its conjugate is strongly convex)."""
+    """Return True if the loss has a derivative everywhere: its conjugate is strongly convex."""
     return traits_of(loss).shape is not Shape.KINKED
 
 
 def is_cornerless(loss: Loss) -> bool:
-    """Whether the derivative of the loss has no corner either."""
+    """Return True if the derivative of the loss has no corner either."""
     return traits_of(loss).shape is Shape.SMOOTH
 
 
 def has_bounded_slopes(loss: Loss) -> bool:
-    """Whether the sub-gradients of the loss are bounded: its dual variables then are."""
+    """Return True if the sub-gradients of the loss, and so its dual variables, are bounded."""
     return all(math.isfinite(end) for y in (-1.0, 1.0) for end in loss.bounds(y, 1.0))
 
 

@@ -45,7 +45,7 @@ NO_DUALS = np.empty((0, 0))
 
 
 class Response(NamedTuple):
-    """What a pass over all rows finds at given weights.
+    """The results of a pass over all rows at given weights.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Response(NamedTuple):
     pull: np.ndarray
 
     def plus(self, other: Response) -> Response:
-        """What the rows of both respond together."""
+        """Return the sum of both responses."""
         paid = self.paid + other.paid
         entropy = self.entropy + other.entropy
         return Response(paid, entropy, self.pulled + other.pulled, self.pull + other.pull)
@@ -155,7 +155,7 @@ class MultinomialProblem(JointProblem):
             )
 
     def _response(self, W: np.ndarray) -> Response:
-        """The same of rows in memory, block by block."""
+        """Return the response of rows in memory, block by block."""
         totals = np.zeros(3)
         pull = np.zeros(W.shape)
         for block, own, weights in self.blocks(np.float64):

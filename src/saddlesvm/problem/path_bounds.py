@@ -164,7 +164,7 @@ class Interval:
         return float(np.sqrt(self.low.C * self.high.C))
 
     def _rounding(self) -> np.ndarray:
-        """What rounding can do to either bound anywhere in the interval, shape (k,)."""
+        """Bound the rounding of either bound anywhere in the interval, shape (k,)."""
         # The bounds combine these numbers with factors of at most 1, or a ratio of two C.
         size = self.apart + self.pulled_apart
         mixed = np.zeros(self.low.primal.size)

@@ -66,7 +66,7 @@ class Penalty(Protocol):
 
     @staticmethod
     def identity() -> bool:
-        """Whether R is half the squared norm."""
+        """True if R is half the squared norm."""
 
     def value(self, w: float) -> float:
         """``r(w)``."""
@@ -231,7 +231,7 @@ def _of_penalty(name: str) -> Callable[..., Any]:
 
 
 def is_penalty(given: Any) -> bool:
-    """Whether something has the methods of a penalty, of single weights or of blocks."""
+    """Return True for an object with the methods of a penalty, of single weights or of blocks."""
     return isinstance(given, tuple) and hasattr(given, "identity") and hasattr(given, "conjugate")
 
 
@@ -253,7 +253,7 @@ def modulus(penalty: Penalty) -> float:
 
 
 def holds_square(penalty: Penalty) -> bool:
-    """Whether r grows faster than any line, so that its conjugate is finite for every pull."""
+    """Return True if r outgrows every line: its conjugate is then finite for every pull."""
     return is_block(penalty) or penalty.domain_scale(LARGEST) == 1.0
 
 

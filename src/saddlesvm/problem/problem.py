@@ -246,12 +246,12 @@ class Problem(Weighted):
 
     @property
     def on_files(self) -> bool:
-        """Whether each pass over the rows reads them from files."""
+        """True if each pass over the rows reads them from files."""
         return self.place is not None and self.place.reads_files
 
     @property
     def holds_rows(self) -> bool:
-        """Whether `X` holds the values of the rows."""
+        """True if `X` holds the values of the rows."""
         return self.place is None or self.place.holds_rows
 
     @property
@@ -343,7 +343,7 @@ class Problem(Weighted):
         return Terms(self.X, self.loss, self.y, self.weights, self.norms, self.C, self.penalty)
 
     def terms_of(self, part: Part) -> Terms:
-        """The same for some of the rows, in the numbering of the part's own matrix."""
+        """Return the problem of some of the rows, in the numbering of the part's own matrix."""
         if part.X is self.X:
             return self.terms
         y = part.of(self.y).astype(np.float64, copy=False)
@@ -386,7 +386,7 @@ class Problem(Weighted):
         )
 
     def of_block(self, block: RowBlock) -> Self:
-        """The same of a block's rows."""
+        """Return the problem of a block's rows."""
         weights = block.gather(self.weights) if self.weights.size else self.weights
         return self.over(
             block.X,
@@ -397,7 +397,7 @@ class Problem(Weighted):
         )
 
     def of_rows(self, X: Rows, chosen: np.ndarray) -> Self:
-        """The same of some rows, whose values are X."""
+        """Return the problem of some rows, whose values are X."""
         members = np.arange(chosen.size, dtype=np.int32)
         return self.over(
             X, self.y[chosen], weights_at(self.weights, chosen), self.norms[chosen], members
@@ -575,5 +575,5 @@ def label_type(y: np.ndarray) -> Any:
 
 
 def is_classification(loss: Loss) -> bool:
-    """Whether labels are -1 and +1 for this loss."""
+    """Return True if labels are -1 and +1 for this loss."""
     return traits_of(loss).task == "classification"

@@ -109,7 +109,7 @@ class Responses(Protocol):
         """
 
     def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
-        """The same, with the pull of the dual point."""
+        """Return the sums over the rows, and the pull of the dual point."""
 
 
 @singledispatch

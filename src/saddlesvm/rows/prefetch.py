@@ -109,6 +109,7 @@ def _pick_row_ahead(
     def half_of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
         width = X.values.shape[1]
         size = X.values.itemsize
+        # The first half of a row, of which the processor itself fetches the rest; short rows whole.
         ahead = LONG_AHEAD if width * size >= LONG else ROW_AHEAD
         if p + ahead < end:
             start = U(order[p + ahead]) * U(width)
@@ -150,6 +151,7 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
         width = X.values.shape[1]
         size = X.values.itemsize
         if STREAM_LEAST <= width * size <= STREAM_MOST:
+            # A fixed distance in bytes, so that short and long rows are fetched in equal time.
             ahead = min(STREAM_BYTES // (width * size), STREAM_ROWS)
             if k + ahead < members.size:
                 start = U(members[k + ahead]) * U(width)

@@ -1,28 +1,30 @@
-"""The active-set method: piecewise linear losses over rows elsewhere, by a problem over the free rows in memory.
+"""The active-set method for piecewise linear losses: solve for the free rows, held in memory.
 
-At weights w, the losses of decided rows are replaced by their linear pieces, ``-a_i z - phi_i*(-a_i)``; the free
-rows U (:mod:`saddlesvm.solvers.free_rows`) keep their losses. What comes of it is a problem of the same
-kind over few rows, with a pull f that stands still:
+At weights w, the losses of decided rows are replaced by their linear pieces, ``-a_i z -
+phi_i*(-a_i)``; the free rows U (:mod:`saddlesvm.solvers.free_rows`) keep their losses. What comes
+of it is a problem of the same kind over few rows, with a pull f that stands still:
 
-    min over w of  R(w) - f.w + C sum_{i in U} s_i phi_i(x_i.w),      f = C sum_{i not in U} a_i x_i,
+    min over w of  R(w) - f.w + C sum_{i in U} s_i phi_i(x_i.w),    f = C sum_{i not in U} a_i x_i,
 
-which Newton's method for rows in memory solves. Its multipliers, together with those of the decided rows, are a
-dual point, whose bound needs no further pass. The next pass judges the solution. Where no decided row has crossed over
-to another piece, it is the optimum of all rows; where some have, the pass finds other free rows, and a lower place
-on the line where the solution went too far.
+which Newton's method for rows in memory solves. Its multipliers, together with those of the decided
+rows, are a dual point, whose bound needs no further pass. The next pass judges the solution. If no
+decided row has crossed over to another piece, it is the optimum of all rows; if some have, the pass
+finds other free rows, and a lower place on the line if the solution went too far.
 
-Far from the optimum decided rows do cross over. So a part of the room is for a sample of them, which weighs as much as
-they all do; a linear term corrects the sample's slope at w to that of all (as variance reduction does in stochastic
-gradients). The sample says how the objective bends beyond the free rows.
+Far from the optimum decided rows do cross over. So a part of the room is for a sample of them,
+which weighs as much as they all do; a linear term corrects the sample's slope at w to that of all
+(as variance reduction does in stochastic gradients). The sample says how the objective bends beyond
+the free rows.
 
-A free intercept is charged half the square of its way from the point looked at, less where C is small. The
-multipliers' sum is then that way, over C, and goes to zero with it: the rows' own curvature is so much larger that a
-pass shortens the way many times
-(Rockafellar 1976, "Monotone operators and the proximal point algorithm"). What is left of the sum is taken from the
-multipliers of the rows taken along. So a dual point with the sum zero needs no further pass either.
+A free intercept is charged half the square of its way from the point looked at, less if C is
+small. The multipliers' sum is then that way, over C, and goes to zero with it: the rows' own
+curvature is so much larger that a pass shortens the way many times (Rockafellar 1976, "Monotone
+operators and the proximal point algorithm"). What is left of the sum is taken from the multipliers
+of the rows taken along. So a dual point with the sum zero needs no further pass either.
 
-It begins at the solution of a random sample of the rows. With room for 3 to 5 % of the rows it takes four to eight
-passes to a gap of 1e-6 (416,666 x 60 and 3,750,000 x 100, hinge, C from 0.001 to 10,000).
+It begins at the solution of a random sample of the rows. With room for 3 to 5 % of the rows it
+takes four to eight passes to a gap of 1e-6 (416,666 x 60 and 3,750,000 x 100, hinge, C from 0.001
+to 10,000).
 """
 
 from __future__ import annotations
@@ -118,10 +120,11 @@ class Posed(NamedTuple):
         return Solved(w, pull, conjugates, charged, sizes, alpha[:count], rows, width, done)
 
     def _problem(self, found: Findings) -> tuple[Problem, np.ndarray, float]:
-        """The problem over the rows taken along, the free rows first, and their multipliers at the point of the pass.
+        """Return the problem over the rows taken along, their multipliers, and the stretch factor.
 
-        The rows drawn weigh as much as all decided rows; a linear term lets the slope at that point be that of all. A
-        free intercept's virtual feature is stretched where C is small, and its last weight shrinks; the factor is told.
+        The free rows come first. The rows drawn weigh as much as all decided rows; a linear term
+        makes their slope at the point of the pass that of all. If C is small, a free intercept's
+        virtual feature is stretched by the factor, and its weight shrinks.
         """
         _, C, regularizer, *_ = self.setting
         X, y, weights, norms, alpha, _ = joined([*found.pieces, *found.drawn])
@@ -165,7 +168,7 @@ class Solved(NamedTuple):
     alpha, rows : ndarray of shape (k,)
         Multipliers and numbers of the rows taken along.
     width : float
-        At which the free rows would fill the room, as a sample tells; 0 where there is no sample.
+        At which the free rows would fill the room, as a sample tells; 0 without a sample.
     balanced : bool
         The multipliers have the sum that the intercept asks for, if it does.
     """
@@ -181,12 +184,12 @@ class Solved(NamedTuple):
     balanced: bool = True
 
     def without_rows(self) -> Solved:
-        """The same for who does not have these rows."""
+        """Return the solution without the rows, for readers that do not hold them."""
         return self._replace(alpha=np.empty(0), rows=np.empty(0, dtype=np.int64))
 
 
 def _is_balanced(sizes: np.ndarray) -> bool:
-    """Whether the positive and the negative multipliers have the same sum, as far as rounding lets them."""
+    """Return True if positive and negative multipliers have the same sum, within rounding."""
     point = PointSizes(*sizes.tolist())
     return abs(point.positive - point.negative) <= SUM_ROUNDING * (point.positive + point.negative)
 
@@ -210,7 +213,8 @@ class ActiveSet(OverPasses):
     room : float
         Their share of all rows.
     crowded : int
-        Passes in a row in which no width was narrow enough for all free rows: a multitude has the same margin.
+        Passes in a row in which no width was narrow enough for all free rows: a multitude has the
+        same margin.
     balanced : bool
         The multipliers of the best dual point have the sum that the intercept asks for, if it does.
     """
@@ -231,7 +235,7 @@ class ActiveSet(OverPasses):
 
     @classmethod
     def begin(cls, w: np.ndarray, most: int, rows: int) -> ActiveSet:
-        """A run that begins at these weights, with room for so many of the rows."""
+        """Return a run that begins at these weights, with room for so many of the rows."""
         return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=min(most / max(rows, 1), 1.0))
 
     @property
@@ -240,11 +244,11 @@ class ActiveSet(OverPasses):
         return f"{self.active} rows are free"
 
     def gives_up(self, most: int) -> bool:
-        """Whether too many rows have the same margin for this method, or it has ended, or done `most` passes."""
+        """Return True if too many rows share a margin, all is done, or `most` passes are."""
         return self.crowded >= CROWDED or self.ended or self.passes >= most
 
     def question(self) -> Question:
-        """The question of the next pass: of the first one rows drawn at random, where there is no room for all."""
+        """Return the question of the next pass; the first one draws rows if not all have room."""
         if self.width == 0.0:
             return self.sample_question(self.room)
         drawn = self._drawn()
@@ -255,13 +259,13 @@ class ActiveSet(OverPasses):
         return Question(self.at, nothing(), 0.0, 0, min(share, 1.0))
 
     def _drawn(self) -> float:
-        """The share of the room that is for decided rows: the fewer will cross over, the smaller."""
+        """Return the share of the room for decided rows: the smaller the gap, the fewer move."""
         if not np.isfinite(self.width):
             return 0.0
         return next(share for gap, share in DRAWN if not self.estimate <= gap)
 
     def take(self, setting: Setting, found: Findings) -> Posed | None:
-        """Learn from a pass; the problem over the rows taken along, where it is to be solved."""
+        """Learn from a pass; return the problem over the rows taken along if it is to be solved."""
         if self.width == 0.0:
             return self.of_sample(setting, int(found.rows[0]))
         w, paid = self.at, float(found.sums[0])
@@ -289,7 +293,7 @@ class ActiveSet(OverPasses):
         self.ended = near or np.array_equal(self.at, self.back)
 
     def _widen(self, found: Findings) -> None:
-        """Choose the width at which about as many rows as there is room for are free, by those counted."""
+        """Choose the width at which about as many rows are free as there is room for."""
         self.room = min(self.most / max(float(found.rows[0]), 1.0), 1.0)
         if self.room >= 1.0:
             self.width = np.inf
@@ -305,7 +309,7 @@ class ActiveSet(OverPasses):
         self.width *= float(np.exp(np.interp(np.log(wanted), *places)))
 
     def learn(self, setting: Setting, solved: Solved) -> bool:
-        """Choose the next point from a solution; whether its multipliers are the best dual point so far."""
+        """Choose the next point; return True if the multipliers are the best dual point so far."""
         if self.width == 0.0:
             self.at, self.width = solved.w, solved.width
             return False
@@ -319,7 +323,7 @@ class ActiveSet(OverPasses):
         return better
 
     def bound_by(self, dual: float, pull: np.ndarray, conjugates: float, charged: float, sizes: np.ndarray) -> None:
-        """Take a dual point over, whose multipliers have the sum that the intercept asks for, if it does."""
+        """Take over a dual point whose multipliers have the sum that a free intercept asks for."""
         self.dual, self.conjugates, self.charged = dual, conjugates, charged
         self.pull, self.sizes, self.balanced = pull, sizes, True
         self.estimate = relative(max(self.primal - dual, 0.0), self.primal, dual)
@@ -330,7 +334,7 @@ class ActiveSet(OverPasses):
         return summed(facts, found, point, self.model, self.pull)
 
     def proves(self, intercept: Intercept) -> bool:
-        """Whether there are two points, and the dual one is feasible."""
+        """True if there are two points, and the dual one is feasible."""
         return bool(np.isfinite(self.dual) and np.isfinite(self.primal)) and (
             self.balanced or not intercept.constrained
         )

@@ -131,7 +131,7 @@ class BestRival(Softmax):
         return bends * (1.0 - 1.0 / np.maximum(counts, 1))[:, None]
 
     def curve(self, rows: Any, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
-        """By how much multipliers of some rows fall along a change of their scores."""
+        """Return how far the multipliers of some rows fall along a change of their scores."""
         total = bends @ self.ones
         # (I_F - 1 1' / f) / q times the change: each class less the mean of those that bend.
         mean = np.einsum("ik,ik->i", bends, dZ) / np.where(total > 0.0, total, 1.0)

@@ -1,9 +1,10 @@
-"""Free rows: those whose multiplier a small change of the weights would move, found in one pass over all rows.
+"""Free rows, whose multipliers a small change of the weights would move: found in one pass.
 
-A piecewise linear loss gives nearly every row a multiplier that stays as it is for all weights in some neighbourhood:
-the hinge gives 0 to rows beyond the margin, and their weight to rows on the wrong side of it. Such rows are decided.
-Their part of the objective is linear there, and one vector stands for all of them, their pull ``sum_i a_i x_i``. A pass
-takes the other rows along, up to a number that the memory allows; what is left to solve is a problem over these alone
+A piecewise linear loss gives nearly every row a multiplier that stays as it is for all weights in
+some neighbourhood: the hinge gives 0 to rows beyond the margin, and their weight to rows on the
+wrong side of it. Such rows are decided. Their part of the objective is linear there, and one vector
+stands for all of them, their pull ``sum_i a_i x_i``. A pass takes the other rows along, up to a
+number that the memory allows; what is left to solve is a problem over these alone
 (:mod:`saddlesvm.solvers.active_set`).
 """
 
@@ -80,7 +81,7 @@ class Question(NamedTuple):
         members : ndarray of shape (m,)
             The rows that take part, ascending, in the numbering of `terms`.
         alpha : ndarray of shape (n,)
-            In the numbering of `terms`; or of shape (0,), where nobody needs them.
+            In the numbering of `terms`; or of shape (0,), if nobody needs them.
         first : int, default=0
             The number of the first row of `terms`.
         seed : int, default=0
@@ -128,9 +129,10 @@ class Findings(PassSums):
     Attributes
     ----------
     sums : ndarray of shape (5,)
-        Of :func:`~saddlesvm.problem.sums.loss_sums` at w: the first over all rows, the others over the decided ones.
+        Of :func:`~saddlesvm.problem.sums.loss_sums` at w: the first over all rows, the others over
+        the decided ones.
     line : ndarray of shape (len(TRIALS),)
-        ``sum_i s_i phi_i`` at the places of the line; zeros where there is none.
+        ``sum_i s_i phi_i`` at the places of the line; zeros without a line.
     counts : ndarray of shape (len(LADDER) + 1,)
         How many of the rows that were counted are free at each width, and how many were counted.
     rows : ndarray of shape (1,)
@@ -161,13 +163,13 @@ class Findings(PassSums):
 
 
 def free_rows(points: Pointwise, every: np.ndarray, z: np.ndarray, width: float) -> np.ndarray:
-    """Whether a change of each margin by `width` may change the row's multiplier, shape (n,): losses are convex, and so
-    it cannot where both ends have the same."""
+    """Return True for rows whose multiplier a change of the margin by `width` may change."""
+    # Losses are convex: a multiplier that is the same at both ends is the same between.
     return np.asarray(multipliers_at(points, every, z - width) != multipliers_at(points, every, z + width))
 
 
 def width_of(points: Pointwise, z: np.ndarray, share: float) -> float:
-    """The largest width, roughly, at which at most this share of rows with margins z is free; never none."""
+    """Return about the largest width at which at most this share of rows is free."""
     every, (low, high) = np.arange(z.size), NARROWEST
     if share >= 1.0:
         return np.inf
@@ -201,7 +203,7 @@ def margins_of(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def losses_on_line(points: Pointwise, former: np.ndarray, z: np.ndarray) -> list[float]:
-    """``sum_i s_i phi_i`` at the places of a line, by the margins at its beginning and at the point of the pass."""
+    """Return the losses at places of a line, by the margins at its start and at the point."""
     every, nowhere = np.arange(z.size), np.zeros(z.size)
     return [loss_sums(points, every, former + place * (z - former), 0.0, nowhere)[0] for place in TRIALS]
 

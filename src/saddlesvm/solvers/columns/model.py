@@ -93,7 +93,7 @@ class Damping(NamedTuple):
 OF_CURVES = Damping(0.5, GROWTH, TINY)  # of losses with a continuous second derivative
 OF_CORNERS = Damping(
     0.9, 3.0, 1e-4
-)  # where it jumps models are false far off: what is added must soon be felt
+)  # if it jumps, models are wrong far away: the damping must soon be felt
 
 
 class WorkingSet:

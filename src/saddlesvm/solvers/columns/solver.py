@@ -293,7 +293,7 @@ class Columns(SolverBase):
 
     @staticmethod
     def _covers(state: ColumnsState, away: np.ndarray) -> bool:
-        """Whether no feature outside the working set is far from optimal."""
+        """Return True if no feature outside the working set is far from optimal."""
         inside = np.zeros(away.size, dtype=bool)
         inside[state.features] = inside[-1] = True
         return not away[~inside].any()
@@ -347,10 +347,7 @@ class Columns(SolverBase):
 
     @staticmethod
     def _curvatures(problem: Problem, state: ColumnsState) -> np.ndarray:
-        """The largest second derivative of the losses along each coordinate, shape (d + 1,).
-
-        Where the loss has kinks: that of its proximal terms, C / q.
-        """
+        """Return the largest curvature along each coordinate, of the losses or proximal terms."""
         # sum_i s_i x_ij^2 does not change in a run: it is computed once.
         if not state.work.curvatures.size:
             weights = problem.row_weights

@@ -198,7 +198,7 @@ class ParallelDCD(DualAscent):
         return state
 
     def _step_together(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
-        """Rounds of all threads, until few rows are active."""
+        """Do rounds with all threads, until few rows are active."""
         team = self._team(problem, state)
         rules = self.local.rules(problem)
         gate = new_gate(self.threads)
@@ -277,7 +277,7 @@ class ParallelDCD(DualAscent):
         state.alone = True
 
     def _step_alone(self, problem: Problem, state: ParallelState, budget: Budget) -> None:
-        """Passes of the first thread, until all rows come back."""
+        """Do passes with the first thread, until all rows come back."""
         rules = self.local.rules(problem)
         meters = state.part_meters[:1]
         deck = Deck(
@@ -308,7 +308,7 @@ class ParallelDCD(DualAscent):
             self._call_back(state)
 
     def _call_back(self, state: ParallelState) -> None:
-        """All rows of all parts are active again, and all threads begin a pass."""
+        """Make all rows of all parts active again; all threads then begin a pass."""
         if state.alone:
             # The sums of the single thread are shared out evenly.
             state.part_meters[:] = state.part_meters[0]
@@ -346,7 +346,7 @@ class ParallelDCD(DualAscent):
         return state.work.team
 
     def _new_team(self, problem: Problem, state: ParallelState) -> Team:
-        """The data of all parts, those that :meth:`_set_out` sets apart from the rest."""
+        """Make the arrays of all parts, which :meth:`_set_out` fills."""
         parts = self.threads
         often = state.often.size
         precision = state.w.dtype

@@ -1,15 +1,16 @@
-"""Threads that share phases of work inside compiled code: every phase has a task for each part, and any thread takes
-the next free task.
+"""Threads that share phases of work inside compiled code.
+
+Every phase has a task for each part, and any thread takes the next free task.
 
 The parts, not the threads, say what is done; so the result is the same whichever thread does a
 task, and however many there are. A thread takes the task of its own part first, whose data are in
 its cache, and then those that nobody has taken. The end of the last task of a phase opens the next
 phase. Nobody waits for a thread that holds no task: one thread alone goes through all phases.
 
-Where the system takes the core away from a thread in the middle of a task, the others have to wait
-for it. They ask for some ten microseconds, then sleep, for longer and longer. That it happens
-seldom, a thread offers its core to other programs every ms or so, while it holds no task: the
-system then seldom has a reason to take it.
+If the system takes the core away from a thread in the middle of a task, the others have to wait for
+it. They spin for some ten microseconds, then sleep, for longer and longer. To make this rare, a
+thread offers its core to other programs every ms or so, while it holds no task: the system then
+seldom has a reason to take it.
 
 The tasks of a phase are claimed and counted by atomic operations on an array, the gate.
 
@@ -57,7 +58,7 @@ nap = instruction("nap", alone)
 
 
 def new_gate(parts: int) -> np.ndarray:
-    """The gate of a run of phases over so many parts. A thread that comes late to an old gate finds nothing to do."""
+    """Return the gate of a run of phases; a thread that comes late to it finds nothing to do."""
     gate = np.zeros((2 + parts) * APART, dtype=np.int64)
     gate[END] = NEVER
     return gate
@@ -65,9 +66,10 @@ def new_gate(parts: int) -> np.ndarray:
 
 @inlined
 def take(gate: np.ndarray, parts: int, phase: int, k: int, others: bool) -> int:
-    """A part whose task in this phase is now the caller's: part k, or with `others` any; -1 if all are taken."""
+    """Claim the task of part k, or with `others` of any part; return the part, -1 for none."""
     for step in range(parts if others else 1):
         part = (k + step) % parts
+        # A part's claim is the last phase that somebody took: whoever raises it has the task.
         place = CLAIMS + part * APART
         if read(gate, place) == phase and raise_from(gate, place, phase):
             return part
@@ -83,7 +85,7 @@ def wait(spins: int) -> None:
 
 @inlined
 def next_task(gate: np.ndarray, parts: int, k: int) -> int:
-    """Wait for a task, and take it: its part, -1 when all phases are done. Part k is the caller's own."""
+    """Wait for a task and take it, of part k first; return its part, -1 if all is done."""
     spins = 0
     seen = -1
     while True:
@@ -104,14 +106,15 @@ def next_task(gate: np.ndarray, parts: int, k: int) -> int:
 
 @inlined
 def end_task(gate: np.ndarray, parts: int, last: bool) -> None:
-    """Give back a task that is done; `last` says that the phase is the last, which all its tasks must say."""
+    """End a task; `last` says that the phase is the last, and all its tasks must say so."""
     if last:
         write(gate, END, read(gate, DONE) // parts + 1)
+    # The end is written before the count that lets others see it.
     add_one(gate, DONE)
 
 
 def apart(rows: np.ndarray) -> np.ndarray:
-    """A copy of a two-dimensional array whose rows are at least a cache line apart: threads write to a row each."""
+    """Return a copy of an array with rows at least a cache line apart, one for each thread."""
     copy = np.zeros((rows.shape[0], rows.shape[1] + -(-128 // rows.itemsize)), rows.dtype)
     copy[:, : rows.shape[1]] = rows
     return copy
@@ -124,6 +127,7 @@ def side_by_side(pool: ThreadPoolExecutor, work: Callable[[int], None], threads:
     nothing to do. So nobody waits for the others: not for one that the system gives no core, nor
     for one that fails.
     """
+    # The caller's own work needs no thread of the pool.
     others = [pool.submit(work, k) for k in range(1, threads)]
     work(0)
     for other in others:

@@ -172,7 +172,7 @@ def share(size: int, k: int, parts: int) -> int:
 
 @inlined
 def places(team: Team, own: Own) -> Any:
-    """Where the part's share of the places of w begins and ends."""
+    """Return where the part's share of the places of w begins and ends."""
     size = team.base.size
     parts = team.views.shape[0]
     return share(size, own.k, parts), share(size, own.k + 1, parts)
@@ -303,7 +303,7 @@ def take_all(team: Team, own: Own) -> None:
 
 @inlined
 def asks_for_all(own: Own) -> bool:
-    """Whether all of w is to be brought together after the round that was just done."""
+    """Return True if all of w is brought together after the round that was just done."""
     standing = own.standing[0]
     r = int(own.numbers[0].round) - 1
     # All of w costs as much as its places: the more there are, the more seldom it is due.
