@@ -148,6 +148,7 @@ def draw_folds(codes: np.ndarray, weights: np.ndarray | None, seed: int) -> np.n
     for k in range(int(codes.max()) + 1):
         own = random.permutation(np.flatnonzero((codes == k) & counted))
         if own.size > 1:
+            # Begin where the last class ended, so that all folds get about the same number of rows.
             folds[own] = (begun + np.arange(own.size)) % FOLDS
             begun += own.size
     return folds
@@ -173,6 +174,7 @@ def held_out_scores(
     for fold in range(-1, FOLDS):
         outside = np.flatnonzero(folds == fold)
         if outside.size:
+            # Rows in no fold (-1) are scored by the model of all rows.
             found = own(outside) if fold < 0 else of_others(np.flatnonzero(folds != fold), outside)
             found = found.reshape(outside.size, -1)
             scores = np.empty((folds.size, found.shape[1])) if scores is None else scores

@@ -235,6 +235,7 @@ class CertifiedPath:
             return np.array([float(scorer(self.model(C), X, y)) for C in grid])
         measure = accuracy_score if hasattr(self.models[0], "classes_") else r2_score
         design = check_design(X).X
+        # A pass over X for each fit; scores for a C between two fits are a mixture of theirs.
         scores = [linear_scores(design, knot.coef, knot.intercept) for knot in self.knots]
         first = fitted_value(self.models[0])
         found = (decide(self._between(scores, C), first.labels, first.way) for C in grid)
@@ -307,6 +308,7 @@ class CertifiedPath:
         found = [labels_between(low, high, *given) for low, high in self.decision_bands(X)]
         labels = np.array([one for one, _ in found])
         proven = np.array([one for _, one in found])
+        # Proven between each two fits, and the same between all of them.
         return np.asarray(proven.all(axis=0) & (labels == labels[0]).all(axis=0))
 
     def decision_bands(self, X: RowsLike) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -196,6 +196,7 @@ def certify_model(
     n = design.shape[0]
     fitted = fitted_value(model)
     posed = fitted.pose(y, sample_weight, n)
+    # The dual variables of a fit belong to its own C.
     duals = duals_for(fitted, n) if own else None
     strength = None if own else {"C": C, "lam": lam}
     weights = dense_weights(fitted.coef), fitted.intercept

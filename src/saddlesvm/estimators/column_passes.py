@@ -110,6 +110,7 @@ class ColumnLearner:
         counts = self.words[group]
         analyze = self.analyzers[group]
         for text in texts.tolist():
+            # A word counts once for each text, as in an inverse document frequency.
             counts.update(set(analyze(text)))
             while len(counts) > self.most_words:
                 least = min(counts.values())

@@ -231,6 +231,7 @@ class Dates(TransformerMixin, BaseEstimator):
             self.timed_ = np.zeros(days.shape[1], dtype=bool)
             self.n_features_in_ = days.shape[1]
         self.scaler_.partial_fit(days)
+        # Days with a fraction have a time.
         has_time = ~np.isnan(days) & (np.floor(days) != days)
         self.timed_ = self.timed_ | has_time.any(axis=0)
         return self
@@ -352,6 +353,7 @@ def columns_to_bytes(transformer: object) -> bytes:
     """
     skops = _import_skops()
     data: bytes = skops.dumps(transformer)
+    # A model file loads trusted types only: refuse now what it could not load.
     unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED_TYPES))
     if unknown:
         raise DataError(

@@ -572,6 +572,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         best = int(np.nanargmax(self.mean_scores_))
         if self.rule == "best":
             return best
+        # The smallest C whose score is within a standard error of the best.
         return int(
             np.argmax(self.mean_scores_ >= self.mean_scores_[best] - self.standard_errors_[best])
         )

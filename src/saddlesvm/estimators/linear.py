@@ -358,6 +358,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if not hasattr(self, "calibration_"):
             scores = self._scores(X)
             return decide(scores, self._labels(), self._at_fit().multi_class)
+        # After a calibration the label follows the probabilities.
         found = self.predict_proba(X)
         labels = self._labels()
         if labels.indicator:

@@ -74,6 +74,7 @@ def is_distributed(X: Matrix) -> bool:
         return True
     if not all(isinstance(x, (str, os.PathLike, Store)) for x in X):
         return False
+    # Stores are a cluster's rows if there is a client; without one they are joined here.
     return _has_client() or not are_stores(X)
 
 

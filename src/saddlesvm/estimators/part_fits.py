@@ -85,6 +85,7 @@ class PartFits:
             return posed
         stand_ins = np.where(self.chosen, self.y, self.labels.classes[0])
         if weights is not None or option_of(self.options, "class_weight") is not None:
+            # Rows outside must not count in balanced class weights.
             weights = np.where(self.chosen, 1.0 if weights is None else weights, 0.0)
         posed = self.options._pose(stand_ins, weights, n, self.labels)
         return posed._replace(problems=[sub.among(self.chosen) for sub in posed.problems])

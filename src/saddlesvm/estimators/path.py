@@ -274,6 +274,7 @@ class GridInThreads:
         self.points = [HandOver(model.tol**power) for _ in Cs]
         given = model.random_state
         known = given is None or isinstance(given, (int, np.integer))
+        # Threads cannot share a generator: draw the seeds before they begin.
         self.seeds = [given if known else draw_seed(given) for _ in Cs]
 
     def run(self) -> list[Timed]:

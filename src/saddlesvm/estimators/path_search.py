@@ -182,6 +182,7 @@ class PathSearch:
         path = CertifiedPath(
             knots, models, self.gap, self.n, uses_lambda, self.outcome, clock() - self.began
         )
+        # No limit ended the search, but a stretch is still open.
         complete = path.outcome is not Outcome.CERTIFIED or path.proven_gap <= self.gap
         return path if complete else replace(path, outcome=Outcome.NO_PROGRESS)
 
@@ -283,6 +284,7 @@ class PathSearch:
         for place in range(k):
             beta = dual_row(fitted.duals, place)
             rows.add_rows(self.design, members, beta, pulled[place])
+            # The rounding of a sum of n terms |beta_i| |x_i|.
             missed[place] = gamma(self.n + 8.0) * float(np.abs(beta) @ self.radii)
         return pulled, missed
 

@@ -291,6 +291,7 @@ def _listed(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipli
         low, high = bounds(
             problem.loss, problem.y[i], problem.weights[i] if problem.weights.size else 1.0
         )
+        # A little inside the bounds, where rounding cannot put them outside.
         listed[str(i)] = [min(max(float(alpha[i]), low * INSIDE), high * INSIDE).hex()]
     return listed
 

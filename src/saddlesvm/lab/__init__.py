@@ -105,6 +105,7 @@ def __getattr__(name: str) -> Any:
     try:
         return find(name)
     except ModuleNotFoundError as error:
+        # A module of this package that is missing is a fault here, and no missing extra.
         if error.name is None or error.name.startswith("saddlesvm"):
             raise
         raise ModuleNotFoundError(

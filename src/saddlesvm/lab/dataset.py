@@ -66,6 +66,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """A short hash of the data and the kernel, by which a trace recognises its data."""
         digest = hashlib.sha256(repr((self.X.shape, str(self.X.dtype), self.task)).encode())
+        # A sample of the values is enough to tell data apart, and quick for large data.
         values = self.X.data if sparse.issparse(self.X) else self.X.ravel()
         sample = values[:: max(1, values.size // HASHED_VALUES)]
         digest.update(np.ascontiguousarray(sample).tobytes())
@@ -134,6 +135,7 @@ class Dataset:
             return make_kernel_problem(self.X, self.kernel, self.y, loss, **given)[0]
         given_rows = Design(self.X)
         norms = given_rows.norms()
+        # The intercept is the weight of a virtual feature that has this value in every row.
         value = intercept_kind(intercept).value(scaling, lambda: norms)
         design = given_rows.with_feature(float(value))
         lifted = norms + value * value

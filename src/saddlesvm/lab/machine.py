@@ -51,6 +51,7 @@ def machine_rows() -> list[tuple[str, str]]:
 
 def processor() -> str:
     """Return the name of the processor, as far as the system reports it."""
+    # Linux names the processor in a file; on other systems Python knows it.
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -122,6 +122,7 @@ def _project(X: np.ndarray) -> tuple[np.ndarray, tuple[str, str], str]:
         return np.ascontiguousarray(X), ("feature 1", "feature 2"), "the two features as they are"
     spread = X.std(axis=0)
     scaled = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    # The right singular vectors of centred rows are their principal components.
     _, _, components = np.linalg.svd(scaled, full_matrices=False)
     points = np.ascontiguousarray(scaled @ components[:2].T)
     words = f"{X.shape[1]} features standardised and projected on their two principal components"

@@ -55,6 +55,7 @@ class Foresight:
         """Return the next row of independent draws, or of a pass."""
         if self.sampling == "replacement":
             return int(self.order[self.draws.below(self.order.size)])
+        # A new order at the beginning of each pass.
         if self.position == 0 and self.sampling == "permutation":
             self.draws.shuffle(self.order)
         row = int(self.order[self.position])

@@ -264,6 +264,7 @@ def iterates(
     state = solver.init(problem, seed, start)
     n = problem.members.size
     for epoch in epochs:
+        # A step may visit fewer rows than it is allowed to.
         while (left := round((epoch - state.epochs) * n)) > 0:
             state = solver.step(problem, state, Budget(left))
         point = solver.solution(problem, state)

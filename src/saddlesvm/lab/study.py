@@ -231,6 +231,7 @@ def crammer_singer_cases() -> Iterator[Case]:
     """Yield three classes, with a single and several passes, without shrinking."""
     random = np.random.default_rng(1)
     y = random.integers(0, CLASSES, ROWS)
+    # The rows of a class lie around a multiple of its own unit vector.
     X = random.standard_normal((ROWS, FEATURES)) + 1.5 * np.eye(CLASSES, FEATURES)[y]
     C = 0.5
     problem = make_joint_problem(as_rows(X), y, CLASSES, Hinge(), C=C)

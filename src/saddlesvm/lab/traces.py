@@ -71,6 +71,8 @@ def add_suboptimality(frame: pd.DataFrame) -> pd.DataFrame:
     """
     frame = frame.copy()
     problems = frame.groupby(PROBLEM)
+    # The largest dual value of all runs bounds the optimum from below: distances from it are upper
+    # bounds.
     bound = problems["dual"].transform("max")
     lowest = problems["primal"].transform("min")
     frame["suboptimality"] = (frame["primal"] - bound).clip(lower=0.0)
