@@ -212,6 +212,8 @@ class ActiveSet(OverPasses):
         Rows that may be taken along.
     room : float
         Their share of all rows.
+    change : float
+        Relative change of the objective from the pass before to the last one.
     crowded : int
         Passes in a row in which no width was narrow enough for all free rows: a multitude has the
         same margin.
@@ -230,6 +232,7 @@ class ActiveSet(OverPasses):
     width: float = 0.0
     most: int = 0
     room: float = 0.0
+    change: float = np.inf
     crowded: int = 0
     balanced: bool = False
 
@@ -262,7 +265,9 @@ class ActiveSet(OverPasses):
         """Return the share of the room for decided rows: the smaller the gap, the fewer move."""
         if not np.isfinite(self.width):
             return 0.0
-        return next(share for gap, share in DRAWN if not self.estimate <= gap)
+        # The dual bound may lag behind weights that hardly move any more: decided rows do not move then.
+        movement = min(self.estimate, self.change)
+        return next(share for gap, share in DRAWN if not movement <= gap)
 
     def take(self, setting: Setting, found: Findings) -> Posed | None:
         """Learn from a pass; return the problem over the rows taken along if it is to be solved."""
@@ -271,6 +276,7 @@ class ActiveSet(OverPasses):
         w, paid = self.at, float(found.sums[0])
         self.passes, self.active = self.passes + 1, found.taken
         primal = primal_of(setting.C, paid, setting.regularizer.value(w))
+        self.change = relative(abs(primal - self.before), primal, self.before)
         # The best weights so far are the model.
         if primal < self.primal:
             self.primal, self.paid, self.model = primal, paid, w
