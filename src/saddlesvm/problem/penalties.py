@@ -58,6 +58,8 @@ from saddlesvm.runtime.compiled import operation
 if TYPE_CHECKING:
     from numba.core import types
 
+    from saddlesvm.rows.matrix import CSR, Dense
+
 LARGEST = float(np.finfo(np.float64).max)  # pull that a double can hold
 
 
@@ -221,21 +223,21 @@ def elastic_net(l1_ratio: float) -> ScaledPenalty:
     )
 
 
-def _of_penalty(name: str) -> Callable[..., Any]:
+def _of_penalty(name: str) -> Callable[..., Callable[..., float] | None]:
     """Choose the method `name` of the penalty that the first argument's type stands for."""
 
-    def pick(penalty: types.Type, *_: types.Type) -> Callable[..., Any] | None:
+    def pick(penalty: types.Type, *_: types.Type) -> Callable[..., float] | None:
         return getattr(python_class(penalty), name, None)
 
     return pick
 
 
-def is_penalty(given: Any) -> bool:
+def is_penalty(given: object) -> bool:
     """Return True for an object with the methods of a penalty, of single weights or of blocks."""
     return isinstance(given, tuple) and hasattr(given, "identity") and hasattr(given, "conjugate")
 
 
-def is_block(penalty: Any) -> bool:
+def is_block(penalty: object) -> bool:
     """Return True for a penalty of blocks of weights."""
     return hasattr(penalty, "weight_of")
 
@@ -282,21 +284,21 @@ def weight(penalty: Penalty, v: float) -> float:
 
 
 @operation(_of_penalty("weight_of"))
-def weight_in_block(penalty: Any, v: np.ndarray, j: Any, scale: float) -> float:
+def weight_in_block(penalty: Any, v: np.ndarray, j: int | np.integer, scale: float) -> float:
     """The component j of ``grad R*(scale v)``."""
     return float(penalty.weight_of(v, j, scale))
 
 
 def _pick_weight_at(
     penalty: types.Type, v: types.Type, j: types.Type, scale: types.Type
-) -> Callable[..., Any]:
+) -> Callable[..., float]:
     if is_block(python_class(penalty)):
         return lambda penalty, v, j, scale: weight_in_block(penalty, v, np.int64(j), scale)
     return lambda penalty, v, j, scale: weight(penalty, scale * v[j])
 
 
 @operation(_pick_weight_at)
-def weight_at(penalty: Any, v: np.ndarray, j: Any, scale: float) -> float:
+def weight_at(penalty: Any, v: np.ndarray, j: int | np.integer, scale: float) -> float:
     """The weight of feature j that belongs to the pull ``scale v``."""
     return float(
         penalty.weight_of(v, j, scale) if is_block(penalty) else penalty.weight(scale * v[j])
@@ -305,11 +307,11 @@ def weight_at(penalty: Any, v: np.ndarray, j: Any, scale: float) -> float:
 
 def _pick_score(
     penalty: types.Type, X: types.Type, i: types.Type, v: types.Type, scale: types.Type
-) -> Callable[..., Any]:
-    def of_identity(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
+) -> Callable[..., float]:
+    def of_identity(penalty: object, X: Rows, i: int, v: np.ndarray, scale: float) -> float:
         return scale * dot(X, i, v)
 
-    def of_dense(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
+    def of_dense(penalty: Penalty, X: Dense, i: int, v: np.ndarray, scale: float) -> float:
         row = X.values[U(i)]
         total = 0.0
         for j in range(row.size):
@@ -317,7 +319,7 @@ def _pick_score(
             total += number(row[j]) * weight_at(penalty, v, j, scale)
         return total + X.bias * (scale * v[v.size - 1])
 
-    def of_csr(penalty: Any, X: Any, i: Any, v: Any, scale: Any) -> Any:
+    def of_csr(penalty: Penalty, X: CSR, i: int, v: np.ndarray, scale: float) -> float:
         total = 0.0
         for p in range(U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])):
             total += X.data[p] * weight_at(penalty, v, U(X.indices[p]), scale)

@@ -28,16 +28,21 @@ from saddlesvm.runtime.compiled import kernel, operation
 
 if TYPE_CHECKING:
     from numba.core import types
+    from numpy.typing import DTypeLike
+
+    from saddlesvm.rows.matrix import Dense
 
 BLOCK_VALUES = 2**18  # values of rows and scores of a block: 2 MB, the second cache of a core
 FEWEST_ROWS = 64  # rows of a block; a guess
 MOST_ROWS = 4096  # rows of a block; a guess
 
 
-def _make_csr_dots(cast: Any) -> Callable[..., Any]:
+def _make_csr_dots(cast: Callable[[float], np.floating]) -> Callable[..., None]:
     """Return the body of :func:`dots` for CSR rows, with the precision of the weights."""
 
-    def of_csr(X: Any, i: Any, W: Any, classes: Any, count: Any, z: Any) -> Any:
+    def of_csr(
+        X: CSR, i: int, W: np.ndarray, classes: np.ndarray, count: int, z: np.ndarray
+    ) -> None:
         p = U(X.indptr[U(i)])
         stop = U(X.indptr[U(i) + U(1)])
         last = W[W.shape[0] - 1]
@@ -66,11 +71,13 @@ def _make_csr_dots(cast: Any) -> Callable[..., Any]:
     return of_csr
 
 
-def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> Callable[..., Any]:
+def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> Callable[..., None]:
     zero = number_in(W)(0)
     cast = number_in(W)
 
-    def of_dense(X: Any, i: Any, W: Any, classes: Any, count: Any, z: Any) -> Any:
+    def of_dense(
+        X: Dense, i: int, W: np.ndarray, classes: np.ndarray, count: int, z: np.ndarray
+    ) -> None:
         row = X.values[U(i)]
         bias = cast(X.bias)
         # Four classes share each value of the row.
@@ -118,13 +125,13 @@ def dots(X: Rows, i: int, W: np.ndarray, classes: np.ndarray, count: int, z: np.
 
 def _pick_add_row(
     X: types.Type, i: types.Type, c: types.Type, W: types.Type, k: types.Type
-) -> Callable[..., Any]:
+) -> Callable[..., None]:
     cast = number_in(W)
 
-    def of_dense(X: Any, i: Any, c: Any, W: Any, k: Any) -> Any:
+    def of_dense(X: Dense, i: int, c: float, W: np.ndarray, k: int) -> None:
         axpy(X, i, c, W[U(k)])
 
-    def of_csr(X: Any, i: Any, c: Any, W: Any, k: Any) -> Any:
+    def of_csr(X: CSR, i: int, c: float, W: np.ndarray, k: int) -> None:
         p = U(X.indptr[U(i)])
         stop = U(X.indptr[U(i) + U(1)])
         factor = cast(c)
@@ -265,7 +272,7 @@ def block_rows(X: Rows, count: int) -> int:
     return int(np.clip(BLOCK_VALUES // (width + count), FEWEST_ROWS, MOST_ROWS))
 
 
-def class_blocks(X: Rows, count: int, dtype: Any, smaller: int = 1) -> Iterator[ClassBlock]:
+def class_blocks(X: Rows, count: int, dtype: DTypeLike, smaller: int = 1) -> Iterator[ClassBlock]:
     """Yield all rows, block by block, for the weights of `count` classes in a precision.
 
     Blocks have a `smaller`-th of the usual number of rows.

@@ -38,22 +38,22 @@ AT_ONCE = 2**13  # rows with a nonzero coefficient that are listed at a time; a 
 U = np.uint64
 
 
-def _zero_of(w: Any) -> Any:
+def _zero_of(w: types.Type) -> np.floating:
     """Return the zero of the precision in which `w` is summed."""
     return number_in(w)(0)
 
 
-def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., Any]:
+def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., float]:
     zero = _zero_of(w)
 
-    def of_dense(X: Any, i: Any, w: Any) -> Any:
+    def of_dense(X: Dense, i: int, w: np.ndarray) -> Any:
         row = X.values[U(i)]
         total = zero
         for j in range(row.size):
             total += number(row[j]) * w[j]
         return np.float64(total) + X.bias * np.float64(w[w.size - 1])
 
-    def of_csr(X: Any, i: Any, w: Any) -> Any:
+    def of_csr(X: CSR, i: int, w: np.ndarray) -> Any:
         p = U(X.indptr[U(i)])
         stop = U(X.indptr[U(i) + U(1)])
         # Four sums at a time, because each gathers from `w`; the rest follows.
@@ -80,10 +80,10 @@ def dot(X: Rows, i: int, w: np.ndarray) -> float:
     return float(row @ w)
 
 
-def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[..., Any]:
+def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., None]:
     cast = number_in(w)
 
-    def of_dense(X: Any, i: Any, c: Any, w: Any) -> Any:
+    def of_dense(X: Dense, i: int, c: float, w: np.ndarray) -> Any:
         row = X.values[U(i)]
         factor = cast(c)
         for j in range(row.size):
@@ -91,7 +91,7 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: Any) -> Callable[
         if X.bias != 0.0:
             w[w.size - 1] += cast(c * X.bias)
 
-    def of_csr(X: Any, i: Any, c: Any, w: Any) -> Any:
+    def of_csr(X: CSR, i: int, c: float, w: np.ndarray) -> Any:
         p = U(X.indptr[U(i)])
         stop = U(X.indptr[U(i) + U(1)])
         factor = cast(c)
@@ -111,8 +111,8 @@ def axpy(X: Rows, i: int, c: float, w: np.ndarray) -> None:
     w += c * X.dense_row(i)[: w.size]
 
 
-def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
-    def of_dense(X: Any, i: Any) -> Any:
+def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., float]:
+    def of_dense(X: Dense, i: int) -> Any:
         row = X.values[U(i)]
         total = X.bias * X.bias
         for j in range(row.size):
@@ -121,7 +121,7 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., Any]:
             total += x * x
         return total
 
-    def of_csr(X: Any, i: Any) -> Any:
+    def of_csr(X: CSR, i: int) -> Any:
         total = X.bias * X.bias
         p = U(X.indptr[U(i)])
         stop = U(X.indptr[U(i) + U(1)])

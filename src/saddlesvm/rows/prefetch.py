@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from saddlesvm.runtime.lazy import LateFunction
 
 if TYPE_CHECKING:
     from numba.core import types
+
+    from saddlesvm.rows.matrix import CSR, Dense, Rows
 
 U = np.uint64
 processor = LateFunction("llvmlite.binding:get_host_cpu_name")
@@ -66,7 +68,7 @@ def _make_range_loop(line: Callable[..., None]) -> Callable[..., None]:
     """Return a loop over the cache lines of ``array[start:stop]`` that calls `line` for each."""
 
     @inlined
-    def prefetch_range(array: np.ndarray, start: Any, stop: Any) -> None:
+    def prefetch_range(array: np.ndarray, start: int | np.integer, stop: int | np.integer) -> None:
         # Whole lines from the first byte of the range to its last.
         byte = U(start) * U(array.itemsize)
         end = U(stop) * U(array.itemsize)
@@ -90,8 +92,8 @@ def fetches_whole_rows() -> bool:
 
 def _pick_row_ahead(
     X: types.Type, order: types.Type, p: types.Type, end: types.Type
-) -> Callable[..., Any]:
-    def of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
+) -> Callable[..., None]:
+    def of_dense(X: Dense, order: np.ndarray, p: int, end: int) -> None:
         width = X.values.shape[1]
         size = max(width * X.values.itemsize, 1)
         # Touch both ends of a row far ahead.
@@ -106,7 +108,7 @@ def _pick_row_ahead(
             start = U(order[p + ahead]) * U(width)
             prefetch_range(X.values, start, start + U(width))
 
-    def half_of_dense(X: Any, order: Any, p: Any, end: Any) -> Any:
+    def half_of_dense(X: Dense, order: np.ndarray, p: int, end: int) -> None:
         width = X.values.shape[1]
         size = X.values.itemsize
         # The first half of a row, of which the processor itself fetches the rest; short rows whole.
@@ -118,7 +120,7 @@ def _pick_row_ahead(
             else:
                 prefetch_range_far(X.values, start, start + U(width))
 
-    def of_csr(X: Any, order: Any, p: Any, end: Any) -> Any:
+    def of_csr(X: CSR, order: np.ndarray, p: int, end: int) -> None:
         # The address of a row first, its values and indices later.
         if p + HEADER_AHEAD < end:
             prefetch_item(X.indptr, order[p + HEADER_AHEAD])
@@ -129,7 +131,7 @@ def _pick_row_ahead(
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
 
-    def nothing_ahead(X: Any, order: Any, p: Any, end: Any) -> Any:
+    def nothing_ahead(X: object, order: object, p: object, end: object) -> None:
         pass
 
     return body_for(
@@ -138,16 +140,16 @@ def _pick_row_ahead(
 
 
 @operation(_pick_row_ahead)
-def row_ahead(X: Any, order: np.ndarray, p: int, end: int) -> None:
+def row_ahead(X: Rows, order: np.ndarray, p: int, end: int) -> None:
     """Fetch the row that comes soon after place `p` of `order`, which ends at `end`."""
 
 
-def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Callable[..., Any]:
-    def of_dense(X: Any, members: Any, k: Any) -> Any:
+def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Callable[..., None]:
+    def of_dense(X: Dense, members: np.ndarray, k: int) -> None:
         if X.values.shape[1] * X.values.itemsize >= WHOLE_LEAST:
             row_ahead(X, members, k, members.size)
 
-    def half_of_dense(X: Any, members: Any, k: Any) -> Any:
+    def half_of_dense(X: Dense, members: np.ndarray, k: int) -> None:
         width = X.values.shape[1]
         size = X.values.itemsize
         if STREAM_LEAST <= width * size <= STREAM_MOST:
@@ -157,7 +159,7 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
                 start = U(members[k + ahead]) * U(width)
                 prefetch_range(X.values, start, start + U(width // 2))
 
-    def of_others(X: Any, members: Any, k: Any) -> Any:
+    def of_others(X: object, members: object, k: object) -> None:
         pass
 
     return body_for(
@@ -166,13 +168,19 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
 
 
 @operation(_pick_next_ahead)
-def next_ahead(X: Any, members: np.ndarray, k: int) -> None:
+def next_ahead(X: Rows, members: np.ndarray, k: int) -> None:
     """Fetch a row that comes soon after the k-th member; members are nearly all rows, in order."""
 
 
 @inlined
 def prefetch_next(
-    X: Any, order: np.ndarray, p: int, end: int, alpha: np.ndarray, y: np.ndarray, norms: np.ndarray
+    X: Rows,
+    order: np.ndarray,
+    p: int,
+    end: int,
+    alpha: np.ndarray,
+    y: np.ndarray,
+    norms: np.ndarray,
 ) -> None:
     """Fetch what the visits after place `p` of `order`, which ends at `end`, will need."""
     if p + HEADER_AHEAD < end:

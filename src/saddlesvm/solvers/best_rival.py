@@ -60,12 +60,12 @@ class BestRival(Softmax):
 
     kinked = True
 
-    def take(self, rows: Any) -> BestRival:
+    def take(self, rows: np.ndarray | slice) -> BestRival:
         """The machine of some rows."""
         return BestRival(self.classes[rows], self.weights(rows), self.ones.size, self.lengths[rows])
 
     def respond(
-        self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> tuple[np.ndarray, Sums]:
         """The multipliers of some rows at scores Z, and their sums."""
         y = self.classes[rows]
@@ -82,7 +82,9 @@ class BestRival(Softmax):
         smoothed = gained - float(np.vdot(A, Z)) - 0.5 * q * float(np.vdot(away, away))
         return A, Sums(paid, smoothed, -gained)
 
-    def dual_variables(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+    def dual_variables(
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> np.ndarray:
         """The multipliers of some rows at scores Z: a projection to the simplex, by sorting."""
         y = self.classes[rows]
         s = self.weights(rows)
@@ -107,7 +109,7 @@ class BestRival(Softmax):
         return A
 
     def bend(
-        self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
     ) -> np.ndarray:
         """1 / q for the classes of some rows that bend together, and 0 for the others."""
         y = self.classes[rows]
@@ -120,17 +122,17 @@ class BestRival(Softmax):
         free &= (free.sum(axis=1) > 1)[:, None]
         return free / q
 
-    def mean_bend(self, rows: Any, bends: np.ndarray) -> np.ndarray:
+    def mean_bend(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
         """The mean of the second derivatives by one class' score."""
         found: np.ndarray = self.diagonal(rows, bends).mean(axis=1)
         return found
 
-    def diagonal(self, rows: Any, bends: np.ndarray) -> np.ndarray:
+    def diagonal(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
         """The second derivatives by each score: ``(1 - 1 / f) / q``."""
         counts = np.count_nonzero(bends, axis=1)
         return bends * (1.0 - 1.0 / np.maximum(counts, 1))[:, None]
 
-    def curve(self, rows: Any, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
+    def curve(self, rows: np.ndarray | slice, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
         """Return how far the multipliers of some rows fall along a change of their scores."""
         total = bends @ self.ones
         # (I_F - 1 1' / f) / q times the change: each class less the mean of those that bend.
@@ -226,7 +228,7 @@ def equations_cost(problem: JointProblem, share: float) -> float:
     return PRODUCTS_A_STEP * share * 2.0 * values_cost(problem)
 
 
-def step_cost(problem: JointProblem, alpha: Any) -> float:
+def step_cost(problem: JointProblem, alpha: np.ndarray) -> float:
     """Rough seconds of a Newton step near a dual point."""
     bent = 0
     for some in problem.slices(problem.y.size):

@@ -10,7 +10,7 @@ which is ``s_i phi_i`` if q = 0. The dual variables are the maximisers, and ``e_
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.terms import within_bounds
 from saddlesvm.solvers.base import AT_BOUND
 from saddlesvm.solvers.smoothed import NO_CENTRE, Answers, SmoothedTerms, answers_at
+
+if TYPE_CHECKING:
+    from saddlesvm.problem.loss import Loss
 
 silent = np.errstate(all="ignore")  # both sides of each conditional of a loss are computed
 
@@ -54,7 +57,7 @@ class Binary:
 
     columns: tuple[int, ...] = ()  # the shape of a row's scores
 
-    def __init__(self, loss: Any, y: np.ndarray, s: Any) -> None:
+    def __init__(self, loss: Loss, y: np.ndarray, s: np.ndarray | float) -> None:
         self.loss = loss
         self.methods = methods_of(loss)
         self.kinked = not is_smooth(loss)
@@ -68,16 +71,18 @@ class Binary:
         terms = problem.of_members
         return cls(problem.loss, terms.y, terms.weights if terms.weights.size else 1.0)
 
-    def take(self, rows: Any) -> Binary:
+    def take(self, rows: np.ndarray | slice) -> Binary:
         """Return the machine of some rows."""
         return type(self)(self.loss, self.y[rows], self.weights(rows))
 
-    def weights(self, rows: Any) -> Any:
+    def weights(self, rows: np.ndarray | slice) -> np.ndarray | float:
         """Return the weights of some rows; 1 if all are."""
         return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
 
     @silent
-    def dual_variables(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+    def dual_variables(
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> np.ndarray:
         """Return the dual variables of some rows at scores Z."""
         y = self.y[rows]
         s = self.weights(rows)
@@ -92,7 +97,7 @@ class Binary:
 
     @silent
     def respond(
-        self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> tuple[np.ndarray, Sums]:
         """Return the dual variables of some rows at scores Z, and their sums."""
         y = self.y[rows]
@@ -110,7 +115,7 @@ class Binary:
 
     @silent
     def bend(
-        self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
     ) -> np.ndarray:
         """Return the second derivatives of e: how much dual variables fall as scores rise."""
         y = self.y[rows]
@@ -148,15 +153,15 @@ class Binary:
         """Return the sum of ``s phi`` over all rows at scores Z."""
         return float(np.sum(self.s * self.methods.value(self.loss, Z, self.y)))
 
-    def mean_bend(self, rows: object, bends: np.ndarray) -> np.ndarray:
+    def mean_bend(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
         """Return the mean of the bends over a row's scores."""
         return bends
 
-    def diagonal(self, rows: object, bends: np.ndarray) -> np.ndarray:
+    def diagonal(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
         """Return the second derivatives by each score."""
         return bends
 
-    def curve(self, rows: object, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
+    def curve(self, rows: np.ndarray | slice, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
         """Return how much dual variables of some rows fall along a change of their scores."""
         return bends * dZ
 
@@ -186,7 +191,9 @@ class CompiledBinary(Binary):
         terms = problem.of_members
         return cls(problem.loss, terms.y, terms.weights if terms.weights.size else 1.0)
 
-    def answer(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> Answers:
+    def answer(
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> Answers:
         """Return dual variables, second derivatives and sums of some rows at scores Z."""
         weights = self.s[rows] if isinstance(self.s, np.ndarray) else NO_CENTRE
         own = centre[rows] if q > 0.0 else NO_CENTRE
@@ -195,13 +202,13 @@ class CompiledBinary(Binary):
         )
 
     def dual_variables(
-        self, rows: object, Z: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> np.ndarray:
         """Return the dual variables of some rows at scores Z."""
         return self.answer(rows, Z, centre, q).alpha
 
     def respond(
-        self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> tuple[np.ndarray, Sums]:
         """Return the dual variables of some rows at scores Z, and their sums."""
         answers = self.answer(rows, Z, centre, q)
@@ -215,7 +222,7 @@ class CompiledBinary(Binary):
         return A, Sums(losses, smoothed, conjugates)
 
     def bend(
-        self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
     ) -> np.ndarray:
         """Return the second derivatives of e: how much dual variables fall as scores rise."""
         return self.answer(rows, Z, centre, q).bend
@@ -238,23 +245,25 @@ class Softmax:
     kinked = False
     cornered = False
 
-    def __init__(self, classes: np.ndarray, s: Any, count: int, lengths: np.ndarray) -> None:
+    def __init__(
+        self, classes: np.ndarray, s: np.ndarray | float, count: int, lengths: np.ndarray
+    ) -> None:
         self.classes = classes
         self.s = s
         self.columns = (count,)
         self.lengths = lengths
         self.ones = np.ones(count)
 
-    def take(self, rows: Any) -> Softmax:
+    def take(self, rows: np.ndarray | slice) -> Softmax:
         """Return the machine of some rows."""
         return Softmax(self.classes[rows], self.weights(rows), self.ones.size, self.lengths[rows])
 
-    def weights(self, rows: Any) -> Any:
+    def weights(self, rows: np.ndarray | slice) -> np.ndarray | float:
         """Return the weights of some rows; 1 if all are."""
         return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
 
     def respond(
-        self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> tuple[np.ndarray, Sums]:
         """Return the dual variables of some rows at scores Z, and their sums."""
         y = self.classes[rows]
@@ -266,7 +275,9 @@ class Softmax:
         pulled = float(A[np.arange(y.size), y] @ self.lengths[rows])
         return A, Sums(total, total, -float(np.sum(s * entropies)), pulled)
 
-    def dual_variables(self, rows: Any, Z: np.ndarray, centre: np.ndarray, q: float) -> np.ndarray:
+    def dual_variables(
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> np.ndarray:
         """Return the dual variables of some rows at scores Z."""
         y = self.classes[rows]
         # a = s (e_y - p), with p = exp(z) / sum exp(z); the largest score is taken off first.
@@ -277,7 +288,7 @@ class Softmax:
         return A * s[:, None] if isinstance(s, np.ndarray) else A
 
     def bend(
-        self, rows: Any, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
+        self, rows: np.ndarray | slice, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
     ) -> np.ndarray:
         """Return ``s p`` of each rival class and 0 for the own class, as `curve` needs them."""
         y = self.classes[rows]
@@ -292,7 +303,7 @@ class Softmax:
         behind = best - Z[np.arange(best.size), self.classes]
         return float(np.sum(self.s * (np.log(mass) + behind)))
 
-    def mean_bend(self, rows: object, bends: np.ndarray) -> np.ndarray:
+    def mean_bend(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
         """Return the mean second derivative by one class' score, ``s (1 - sum_k p_k^2) / K``."""
         s = self.weights(rows)
         # With t = s (1 - p_y): 1 - p_y^2 = (t / s) (2 - t / s), which keeps its digits if p_y is
@@ -301,7 +312,7 @@ class Softmax:
         squares = np.einsum("ik,ik->i", bends, bends)
         return np.maximum(rivals * (2.0 - rivals / s) - squares / s, 0.0) / self.ones.size
 
-    def diagonal(self, rows: Any, bends: np.ndarray) -> np.ndarray:
+    def diagonal(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
         """Return the second derivatives by each score: ``s p_k (1 - p_k)``."""
         y = self.classes[rows]
         s = self.weights(rows)
@@ -310,7 +321,7 @@ class Softmax:
         found *= 1.0 - found / (s[:, None] if isinstance(s, np.ndarray) else s)
         return found
 
-    def curve(self, rows: Any, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
+    def curve(self, rows: np.ndarray | slice, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
         """Return how much dual variables fall along ``dz``: ``s (p dz - p (p . dz))``."""
         y = self.classes[rows]
         places = np.arange(y.size)

@@ -45,6 +45,7 @@ from saddlesvm.solvers.bracket import lowest_on_line
 
 if TYPE_CHECKING:
     from numba.core import types
+    from saddlesvm.rows.matrix import CSR, Dense
 
 STILL_NEAR = 32  # rows that are read again while they are in the cache
 is_small = attrgetter("is_small")  # whether NumPy suffices for products with rows
@@ -303,15 +304,15 @@ def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> N
         axpy(X, chosen[k], factors[k], out[k])
 
 
-def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., Any]:
-    def of_dense(X: Any, i: Any, c: Any, w: Any) -> Any:
+def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., None]:
+    def of_dense(X: Dense, i: int, c: float, w: np.ndarray) -> None:
         row = X.values[i]
         for j in range(row.size):
             x = np.float64(number(row[j]))
             w[j] += c * x * x
         w[w.size - 1] += c * X.bias * X.bias
 
-    def of_csr(X: Any, i: Any, c: Any, w: Any) -> Any:
+    def of_csr(X: CSR, i: int, c: float, w: np.ndarray) -> None:
         for p in range(U(X.indptr[U(i)]), U(X.indptr[U(i) + U(1)])):
             w[U(X.indices[p])] += c * np.float64(X.data[p]) * np.float64(X.data[p])
         w[w.size - 1] += c * X.bias * X.bias

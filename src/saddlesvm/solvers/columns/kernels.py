@@ -19,7 +19,7 @@ generalized linear models via coordinate descent", for the descent on a matrix.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from saddlesvm.runtime.compiled import inlined, kernel, operation
 
 if TYPE_CHECKING:
     from numba.core import types
+
+    from saddlesvm.rows.matrix import CSR, Dense
 
 # From one pass over all coordinates to the next; and between two Newton steps on the support.
 PASSES = 20
@@ -76,8 +78,8 @@ def violations(coordinates: Coordinates, out: np.ndarray) -> None:
 
 def _pick_bent_dot(
     X: types.Type, j: types.Type, bend: types.Type, moved: types.Type
-) -> Callable[..., Any]:
-    def of_dense(X: Any, j: Any, bend: Any, moved: Any) -> Any:
+) -> Callable[..., float]:
+    def of_dense(X: Dense, j: int, bend: np.ndarray, moved: np.ndarray) -> float:
         column = X.values[U(j)]
         total = 0.0
         for i in range(column.size):
@@ -85,7 +87,7 @@ def _pick_bent_dot(
             total += column[i] * (bend[i] * moved[i])
         return total
 
-    def of_csr(X: Any, j: Any, bend: Any, moved: Any) -> Any:
+    def of_csr(X: CSR, j: int, bend: np.ndarray, moved: np.ndarray) -> float:
         total = 0.0
         for p in range(U(X.indptr[U(j)]), U(X.indptr[U(j) + U(1)])):
             i = U(X.indices[p])
@@ -101,8 +103,8 @@ def bent_dot(X: Rows, j: int, bend: np.ndarray, moved: np.ndarray) -> float:
     return float(X.dense_row(j)[:-1] @ (bend * moved))
 
 
-def _pick_bent_square(X: types.Type, j: types.Type, bend: types.Type) -> Callable[..., Any]:
-    def of_dense(X: Any, j: Any, bend: Any) -> Any:
+def _pick_bent_square(X: types.Type, j: types.Type, bend: types.Type) -> Callable[..., float]:
+    def of_dense(X: Dense, j: int, bend: np.ndarray) -> float:
         column = X.values[U(j)]
         total = 0.0
         for i in range(column.size):
@@ -110,7 +112,7 @@ def _pick_bent_square(X: types.Type, j: types.Type, bend: types.Type) -> Callabl
             total += np.float64(column[i]) * column[i] * bend[i]
         return total
 
-    def of_csr(X: Any, j: Any, bend: Any) -> Any:
+    def of_csr(X: CSR, j: int, bend: np.ndarray) -> float:
         total = 0.0
         for p in range(U(X.indptr[U(j)]), U(X.indptr[U(j) + U(1)])):
             total += np.float64(X.data[p]) * X.data[p] * bend[U(X.indices[p])]
