@@ -48,7 +48,7 @@ def numbers(texts: Any, count: int, what: str) -> list[Fraction]:
     return [Fraction(float.fromhex(text)) for text in texts]
 
 
-def scale_to_integers(values: list[Any]) -> tuple[list[int], int]:
+def scale_to_integers(values: list[Fraction] | list[float]) -> tuple[list[int], int]:
     """Return whole numbers m_i and k with ``values_i = m_i / 2^k``, of floats."""
     ratios = [value.as_integer_ratio() for value in values]
     # The denominators of floats are powers of two.
@@ -56,7 +56,7 @@ def scale_to_integers(values: list[Any]) -> tuple[list[int], int]:
     return [(above << bits) // below for above, below in ratios], bits
 
 
-def units_up(x: Any) -> int:
+def units_up(x: Fraction | int) -> int:
     """Return x in units, rounded up."""
     return -((-x.numerator << BITS) // x.denominator)
 
@@ -109,21 +109,21 @@ class LossFunctions(NamedTuple):
     conjugate: Any
 
 
-def smooth_hinge(t: Any, c: Any) -> Any:
+def smooth_hinge(t: Any, c: Fraction) -> Fraction:
     """Return the smooth hinge of width c: linear below 1 - c, a parabola above, 0 from 1 on."""
     if t <= 1 - c:
         return 1 - t - c / 2
     return max(0, 1 - t) ** 2 / (2 * c)
 
 
-def huber(t: Any, c: Any) -> Any:
+def huber(t: Fraction, c: Fraction) -> Fraction:
     """Return Huber's loss: a parabola between -c and c, linear beyond."""
     if abs(t) <= c:
         return t * t / 2
     return c * (abs(t) - c / 2)
 
 
-def negative_entropy(b: Any) -> Any:
+def negative_entropy(b: Fraction) -> Fraction:
     """Return at least ``b log b + (1 - b) log(1 - b)``."""
     return b * log_up(b) + (1 - b) * log_up(1 - b)
 
@@ -188,7 +188,7 @@ OPTIONS = {
 }
 
 
-def respond(loss: str, c: Fraction, z: list[Fraction], y: Any) -> tuple[Any, list[Any]]:
+def respond(loss: str, c: Fraction, z: list[Fraction], y: Any) -> tuple[Fraction, list[Fraction]]:
     """Return phi of a row with the scores z, and -phi' by each score."""
     if loss == "multinomial":
         total, shares = softmax(z)
@@ -200,7 +200,7 @@ def respond(loss: str, c: Fraction, z: list[Fraction], y: Any) -> tuple[Any, lis
     return TARGETS[loss].value(t, c), [TARGETS[loss].slope(t, c)]
 
 
-def conjugate(loss: str, c: Fraction, a: list[Fraction], y: Any) -> Any:
+def conjugate(loss: str, c: Fraction, a: list[Fraction], y: Fraction | int) -> Any:
     """Return ``phi*(-a)`` of a row, None if it is infinite."""
     if loss == "multinomial":
         p = [(k == y) - a_k for k, a_k in enumerate(a)]
@@ -254,7 +254,7 @@ def read_constants(problem: Any, part: Any) -> list[Fraction]:
 
 
 def bound_problem(
-    problem: Any, part: Any, rows: list[Any], bits: int, y: list[Any]
+    problem: Any, part: Any, rows: list[list[tuple[int, int]]], bits: int, y: list[Any]
 ) -> tuple[Fraction, Fraction]:
     """Return P, or a little more, and D, or a little less; y is None for rows of other problems."""
     loss = problem["loss"]
@@ -326,7 +326,7 @@ def penalty(w: list[Fraction], u: Fraction, q: Fraction, l1: Fraction) -> Fracti
     return q * squares / 2 + l1 * charged
 
 
-def dual_penalty(v: list[Fraction], u: Fraction, q: Fraction, l1: Fraction) -> Any:
+def dual_penalty(v: list[Fraction], u: Fraction, q: Fraction, l1: Fraction) -> Fraction | int:
     """Return the conjugate of the penalty at the sums v, and u of the constant feature."""
     beyond = [max(ZERO, v_j - l1) for v_j in v]
     beyond.append(u if q else max(ZERO, u - l1))
@@ -336,7 +336,9 @@ def dual_penalty(v: list[Fraction], u: Fraction, q: Fraction, l1: Fraction) -> A
     return sum(x * x for x in beyond) / (2 * q)
 
 
-def pull(rows: list[Any], members: list[int], column: Any, width: int) -> list[int]:
+def pull(
+    rows: list[list[tuple[int, int]]], members: list[int], column: tuple[int, ...], width: int
+) -> list[int]:
     """Return the sum of the rows times their multipliers."""
     v = [0] * width
     for i, a_i in zip(members, column, strict=True):
@@ -422,8 +424,8 @@ def fingerprint(rows: list[dict[int, float]], labels: list[Any]) -> str:
 
 
 def bound(
-    problem: Any, parts: Any, rows: list[dict[int, float]], labels: list[Any]
-) -> tuple[Any, Any]:
+    problem: Any, parts: Any, rows: list[dict[int, float]], labels: list[str] | list[float]
+) -> tuple[Fraction, Fraction]:
     """Return P, or a little more, and D, or a little less, of all problems together."""
     check_words(problem)
     # All values as whole numbers with one denominator, 2^bits.
@@ -437,7 +439,7 @@ def bound(
     return P, D
 
 
-def labels_of_problems(problem: Any, labels: list[Any]) -> list[list[Any]]:
+def labels_of_problems(problem: Any, labels: list[str] | list[float]) -> list[list[Any]]:
     """Return the labels of each problem; None if a row is not in a problem."""
     if problem["split"] == "targets":
         return [[Fraction(label) for label in labels]]
@@ -456,7 +458,7 @@ def labels_of_problems(problem: Any, labels: list[Any]) -> list[list[Any]]:
     return [[sign.get(code) for code in codes] for sign in signs]
 
 
-def check(proof: Any, rows: list[dict[int, float]], labels: list[Any]) -> str:
+def check(proof: Any, rows: list[dict[int, float]], labels: list[str] | list[float]) -> str:
     """Return the sentence that the proof proves of these data.
 
     Raises
@@ -515,7 +517,7 @@ def describe(proof: Any, count: int) -> dict[str, str]:
     }
 
 
-def describe_weights(lists: list[Any], count: int) -> str:
+def describe_weights(lists: list[list[str]], count: int) -> str:
     """Return the weights of the rows in words; each problem has a list of them, or none."""
     if not any(lists):
         return "none: each row counts once"

@@ -83,7 +83,7 @@ def shapes_and_solvers(model: Any) -> tuple[tuple[tuple[int, int], str], ...]:
     return ((TALL, "dcd"), (TALL, "newton"), (WIDE, "newton"), (TALL, "auto"))
 
 
-def compile_for(model: Any, layout: str, dtype: str) -> None:
+def compile_for(model: object, layout: str, dtype: str) -> None:
     """Compile the kernels of a model for a layout and a precision, by quick fits to drawn rows."""
     random = np.random.default_rng(0)
     needs_classes = getattr(model, "multi_class", "ovr") != "ovr"

@@ -180,7 +180,7 @@ class Choice:
         return bounds_of_error(fitted, *fitted.data)
 
 
-def parse_automatic(C: Any) -> AutomaticC | None:
+def parse_automatic(C: object) -> AutomaticC | None:
     """Return the options of ``C="auto"``, also with options in the text; None for any other C.
 
     Raises
@@ -326,7 +326,7 @@ def _collect_errors(estimates: list[LeaveOneOut]) -> tuple[np.ndarray, np.ndarra
     return errors, np.array([one.standard_error for one in estimates])
 
 
-def _split_groups(model: Estimator, groups: Any, n: int) -> Folds:
+def _split_groups(model: Estimator, groups: ArrayLike, n: int) -> Folds:
     """Return the folds that leave groups out: each alone, or in ten parts."""
     named = check_labels(groups, n)
     count = len(rows_of_groups(named))
@@ -343,8 +343,8 @@ def _measure_folds(
     template: Any,
     how: AutomaticC,
     Cs: np.ndarray,
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: LabelsLike,
     sample_weight: ArrayLike | None,
     folds: Folds | None,
 ) -> tuple[np.ndarray, np.ndarray]:

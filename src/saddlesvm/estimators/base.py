@@ -261,7 +261,7 @@ class Estimator(BaseEstimator):
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + proof_of(self)  # type: ignore[misc]
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **options: object) -> dict[str, Any]:
         bundle: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()

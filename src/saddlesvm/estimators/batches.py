@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
@@ -19,13 +19,14 @@ from saddlesvm.solvers.register import make_solver
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
+    from saddlesvm.runtime.data_types import LabelsLike
 
 
 def learn_batch(
     template: Estimator,
     former: Fitted | None,
     X: RowsLike,
-    y: Any,
+    y: LabelsLike,
     classes: object,
     sample_weight: ArrayLike | None,
 ) -> Fitted:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,9 @@ from saddlesvm.problem.problem import resolve_C
 from saddlesvm.runtime.clock import limit_to_share
 from saddlesvm.runtime.data_types import RowsLike
 from saddlesvm.runtime.interrupts import raise_interrupts
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import LabelsLike
 
 FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
 NEAREST = 1e-7  # to 0 and 1, of the probability of a pair that is coupled; LIBSVM's
@@ -235,7 +238,9 @@ def calibrate(fitted: Fitted, X: RowsLike, y: Any, sample_weight: ArrayLike | No
     return replace(fitted, calibration=sigmoids)
 
 
-def _scores_of_folds(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> np.ndarray:
+def _scores_of_folds(
+    fitted: Fitted, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None
+) -> np.ndarray:
     """Return scores of each row by a model that was trained on the other folds."""
     design = check_design(X).X
     n = design.shape[0]

@@ -212,7 +212,9 @@ class CertifiedPath:
         mixed = (1.0 - t) * self.models[k].dual_coef_ + t * self.models[k + 1].dual_coef_
         return sparse.csr_array(mixed) if sparse.issparse(mixed) else mixed
 
-    def score(self, X: Any, y: Any, Cs: Any = None, scoring: Any = None) -> np.ndarray:
+    def score(
+        self, X: RowsLike, y: LabelsLike, Cs: object = None, scoring: object = None
+    ) -> np.ndarray:
         """The score of the model for each C: a pass over X for each fit, whatever the number of Cs.
 
         Parameters
@@ -241,7 +243,7 @@ class CertifiedPath:
         found = (decide(self._between(scores, C), first.labels, first.way) for C in grid)
         return np.array([float(measure(y, one)) for one in found])
 
-    def best(self, X: RowsLike, y: LabelsLike, Cs: Any = None, scoring: object = None) -> float:
+    def best(self, X: RowsLike, y: LabelsLike, Cs: object = None, scoring: object = None) -> float:
         """The C with the best score on X and y, the smallest in a tie; see :meth:`score`."""
         grid = self.grid() if Cs is None else np.asarray(Cs, dtype=np.float64)
         return float(grid[int(np.argmax(self.score(X, y, grid, scoring)))])
@@ -442,7 +444,7 @@ def make_knot(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) 
     )
 
 
-def marks(template: Estimator, X: Rows, y: ArrayLike, weights: Any) -> dict[str, Any]:
+def marks(template: Estimator, X: Rows, y: ArrayLike, weights: object) -> dict[str, object]:
     """Return what must be equal for a path to resume: the data and the objective's options."""
     labels = np.asarray(y)
     known, codes = np.unique(labels, return_inverse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +10,9 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from saddlesvm.data.label_checks import check_labels, check_weights, encode_classes
 from saddlesvm.multiclass.splits import has_factors
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import LabelsLike
 
 
 def class_factors(
@@ -69,7 +72,7 @@ def class_factors(
     return factors
 
 
-def encode_labels(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+def encode_labels(y: LabelsLike, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes, at least two, and the class number of each label."""
     classes, codes = encode_classes(check_labels(y, n))
     if classes.size < 2:

@@ -183,7 +183,7 @@ class ColumnLearner:
         transformer.idf_ = np.log((1.0 + self.n_rows) / (1.0 + frequencies)) + 1.0
         return transformer
 
-    def _assemble(self, fitted: Mapping[str, Any]) -> ColumnTransformer:
+    def _assemble(self, fitted: Mapping[str, object]) -> ColumnTransformer:
         """Fit a whole to two rows, for its attributes, and put the fitted transformers into it."""
         import pandas as pd
 
@@ -239,7 +239,7 @@ def convert_table(
     memory: int,
     missing: str | None = None,
     overwrite: bool = False,
-    dtype: Any = None,
+    dtype: object = None,
     advance: Advance | None = None,
 ) -> Store:
     """Encode a file of any size into a store: a pass learns the encoding, a second writes the rows.

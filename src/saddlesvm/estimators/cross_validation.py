@@ -601,7 +601,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """As :meth:`LinearSVC.predict`."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)

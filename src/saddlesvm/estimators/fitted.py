@@ -191,7 +191,7 @@ class Fitted(FitFacts):
     rounds: list[dict[str, Any]] | None = None
     stream: PegasosStream | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | LEFT_OUT
 
     @property
@@ -230,12 +230,12 @@ class Fitted(FitFacts):
         return found
 
 
-def known_features(template: Estimator) -> dict[str, Any]:
+def known_features(template: Estimator) -> dict[str, object]:
     """Return what an estimator knows of its features."""
     return {name: vars(template)[name] for name in FEATURES if name in vars(template)}
 
 
-def known_attributes(template: Estimator, labels: Labels | None) -> dict[str, Any]:
+def known_attributes(template: Estimator, labels: Labels | None) -> dict[str, object]:
     """Return the public attributes that are known before the weights: features and labels."""
     found = known_features(template)
     if labels is not None:
@@ -282,7 +282,7 @@ def fitted_value(model: Estimator) -> Fitted:
     return replace(held, coef=coef, intercept=intercept, proof=None)
 
 
-def fetch_weights(weights: Any) -> Any:
+def fetch_weights(weights: object) -> Any:
     """Return weights in the memory of this machine."""
     return weights if sparse.issparse(weights) else brought(weights)
 
@@ -299,7 +299,7 @@ def give_features(template: Estimator, known: object) -> Any:
     return template
 
 
-def make_model(fitted: Fitted, **params: Any) -> Any:
+def make_model(fitted: Fitted, **params: object) -> Any:
     """Return an estimator that holds a fit; given parameters replace the fit's."""
     template = copy_options(fitted.template, **params)
     return clone(template)._hold(replace(fitted, template=template))
@@ -337,7 +337,7 @@ def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:
     return labels.classes[likely_classes(scores, labels.classes.size, way == "ovo")]
 
 
-def weights_of(coef: Any, intercept: Any, value: float) -> np.ndarray:
+def weights_of(coef: ArrayLike, intercept: ArrayLike, value: float) -> np.ndarray:
     """Return weights (k, d + 1): an intercept is divided by the virtual feature's value."""
     dense = dense_weights(coef)
     own = np.ravel(intercept) / (value or 1.0)

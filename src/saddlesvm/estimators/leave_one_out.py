@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,9 @@ from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 PURPOSE = "a leave-one-out estimate"
 # Values of the data of all problems that are solved for the bounds at a chosen C: about the time
@@ -62,7 +65,9 @@ class OwnRows:
         The model is of another kind, or the rows are not its own.
     """
 
-    def __init__(self, fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+    def __init__(
+        self, fitted: Fitted, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None
+    ) -> None:
         design, y, sample_weight = checked_data(X, y, sample_weight)
         self.several = fitted.several_labels
         if not self.several:
@@ -233,13 +238,15 @@ def leave_one_out(
     return Estimation(OwnRows(fitted_value(model), X, y, sample_weight)).run(groups)
 
 
-def estimate_rows(fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None) -> LeaveOneOut:
+def estimate_rows(
+    fitted: Fitted, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None
+) -> LeaveOneOut:
     """Return :func:`leave_one_out` without bounds, which are infinite."""
     return Estimation(OwnRows(fitted, X, y, sample_weight)).run(proofs=False)
 
 
 def bounds_of_error(
-    fitted: Fitted, X: Any, y: Any, sample_weight: ArrayLike | None
+    fitted: Fitted, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None
 ) -> tuple[float, float]:
     """Return proven bounds of the leave-one-out error, in about the time of a fit."""
     found = Estimation(OwnRows(fitted, X, y, sample_weight)).run(values=QUICK_VALUES)

@@ -348,7 +348,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return vote(scores, self.classes_.size) if self._at_fit().multi_class == "ovo" else scores
 
     @apply_to_any_rows
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the most likely class of each row, shape (n,).
 
         With `probability`, it is the class with the largest probability, or the labels with a
@@ -545,7 +545,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         return self._pose_classes(codes, sample_weight, labels)
 
     def _pose_labels(
-        self, y: Any, sample_weight: ArrayLike | None, n: int, labels: Labels
+        self, y: LabelsLike, sample_weight: ArrayLike | None, n: int, labels: Labels
     ) -> Training:
         """Return the sub-problems of an indicator matrix.
 
@@ -673,7 +673,7 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
         return Training([SubProblem(0, "", targets)], self._made_loss(), weights)
 
     @apply_to_any_rows
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Predicted targets, shape (n,), or (n, k) if k columns were fitted."""
         return decide(self._scores(X), None, "ovr")
 

@@ -96,7 +96,7 @@ def find_strongest(model: Estimator, n: int, names: Any = None, bounds: bool = F
     # Beside each weight its bounds: shape (vectors, d, 1 or 3).
     columns = np.stack([W, *map(np.atleast_2d, model.coef_bounds())] if bounds else [W], axis=2)
 
-    def largest(key: np.ndarray, values: np.ndarray) -> list[tuple[Any, ...]]:
+    def largest(key: np.ndarray, values: np.ndarray) -> list[tuple[object, ...]]:
         """Return (name, *values) of the n features with the largest positive keys."""
         order = np.argsort(-key, kind="stable")[:n]
         return [(named[j], *values[j].tolist()) for j in order.tolist() if key[j] > 0.0]
@@ -262,7 +262,7 @@ class LinearModel(Estimator):
         return self._show_weights(dense[0] if one_target else dense, dense)
 
     @available_if(lambda estimator: installed())
-    def set_callbacks(self, *callbacks: Any) -> Self:
+    def set_callbacks(self, *callbacks: object) -> Self:
         """Set scikit-learn's callbacks, in place of earlier callbacks; needs scikit-learn 1.9.
 
         Parameters

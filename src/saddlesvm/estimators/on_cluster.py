@@ -43,6 +43,8 @@ from saddlesvm.runtime.allowed import NUMBER
 from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from saddlesvm.estimators.base import Estimator
 
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
@@ -241,7 +243,7 @@ def fit_on_cluster(
     X: RowsLike,
     y: LabelsLike,
     sample_weight: ArrayLike | None,
-    given: dict[str, Any],
+    given: Mapping[str, object],
 ) -> Fitted:
     """Fit a linear model to rows on a cluster.
 
@@ -355,7 +357,7 @@ def make_trace(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
 
 def fit_path_on_cluster(
     template: Estimator, X: RowsLike, y: LabelsLike, Cs: np.ndarray, sample_weight: ArrayLike | None
-) -> tuple[list[Any], list[float]]:
+) -> tuple[list[object], list[float]]:
     """Return a model for each C, ascending, and the seconds of each fit.
 
     A fit begins at the end of the last fit.
@@ -387,7 +389,7 @@ class ClusterSearch(NamedTuple):
 
 def search_on_cluster(
     template: Estimator,
-    folds: Any,
+    folds: object,
     X: RowsLike,
     y: LabelsLike,
     sample_weight: ArrayLike | None,
@@ -459,7 +461,7 @@ def apply_to_any_rows(method: Method) -> Method:
     return cast(Method, apply_anywhere)
 
 
-def score_anywhere(score: Callable[..., Any]) -> Callable[..., Any]:
+def score_anywhere(score: Callable[..., object]) -> Callable[..., Any]:
     """Return a method that scores rows here as `score` does, and rows of a cluster lazily."""
 
     def score_rows(self: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:

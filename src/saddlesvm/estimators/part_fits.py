@@ -48,7 +48,7 @@ class PartFits:
 
     def __init__(
         self,
-        template: Any,
+        template: object,
         X: Any,
         y: np.ndarray,
         weights: np.ndarray | None,

@@ -62,7 +62,10 @@ DECADES = 3.0  # powers of ten from the C where the first weight appears to the 
 
 
 def C_max(
-    model: Estimator, X: RowsLike, y: Any = None, sample_weight: ArrayLike | None = None
+    model: Estimator,
+    X: RowsLike,
+    y: LabelsLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """The largest C at which all weights are zero: the beginning of a path of sparse models.
 
@@ -138,7 +141,7 @@ def takes_features(model: Estimator) -> bool:
 
 def l1_min_c(
     X: RowsLike,
-    y: Any,
+    y: LabelsLike,
     *,
     loss: Literal["squared_hinge", "log", "logistic"] = "squared_hinge",
     fit_intercept: bool = True,
@@ -260,7 +263,7 @@ class GridInThreads:
     def __init__(
         self,
         model: Estimator,
-        data: tuple[Any, Any, Any],
+        data: tuple[RowsLike, LabelsLike | None, ArrayLike | None],
         Cs: np.ndarray,
         jobs: int,
         stop: threading.Event,

@@ -46,6 +46,7 @@ from saddlesvm.runtime.threads import Schedule, wait_for_some
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
+    from saddlesvm.runtime.data_types import LabelsLike
 
 # Share of the wanted gap that each fit proves itself; the rest is for the Cs between.
 FIT_SHARE = 0.2
@@ -338,8 +339,8 @@ def _begin_between(C: float, problems_C: float, low: Made, high: Made | None) ->
 
 def certified_path(
     template: Estimator,
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: LabelsLike,
     ends: tuple[float, float],
     gap: float,
     *,
@@ -400,7 +401,7 @@ def certified_path(
 def choose_path(
     template: Estimator,
     X: RowsLike,
-    y: Any,
+    y: LabelsLike,
     Cs: Any,
     C: tuple[float, float] | None,
     lam: tuple[float, float] | None,

@@ -157,7 +157,7 @@ class Preparation:
         self.n_features = len(self.before.get_feature_names_out())
 
     @classmethod
-    def of_saved(cls, model: Estimator, source: str = "the model") -> tuple[Any, Preparation]:
+    def of_saved(cls, model: Estimator, source: str = "the model") -> tuple[object, Preparation]:
         """Return the estimator of a loaded model, and the preparation of its data.
 
         Raises
@@ -199,7 +199,7 @@ class Preparation:
         return estimator, preparation
 
     @property
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> dict[str, object]:
         """The notes for a model file."""
         notes: dict[str, Any] = {}
         if self.kinds:

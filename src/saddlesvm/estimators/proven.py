@@ -101,7 +101,7 @@ def coef_bounds(fitted: Fitted) -> Bounds:
     return low[:, :-1], high[:, :-1]
 
 
-def prove_labels(fitted: Fitted, X: RowsLike, predicted: Any) -> np.ndarray:
+def prove_labels(fitted: Fitted, X: RowsLike, predicted: ArrayLike) -> np.ndarray:
     """Return whether the labels that a classifier predicts are proven to be the optimum's.
 
     Raises

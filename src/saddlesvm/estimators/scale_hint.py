@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -11,11 +11,14 @@ from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import parts_of_rows
 from saddlesvm.rows.small_types import widen
 
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import RowsLike
+
 # Ratio of the largest to the smallest norm of a feature above which scaling helps; a guess.
 SPREAD = 100.0
 
 
-def scale_hint(X: Any) -> list[str]:
+def scale_hint(X: RowsLike) -> list[str]:
     """Return what to do about features of very different scales, an empty list if nothing.
 
     All rows are read: in a sample, a feature that is rare would look smaller than it is.

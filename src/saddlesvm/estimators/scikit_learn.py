@@ -26,6 +26,7 @@ from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 __all__ = ["BaseEstimator", "ClassifierMixin", "OutlierMixin", "RegressorMixin"]  # of scikit-learn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
 
     class BaseEstimator:
         """What estimators call of it; other attributes may be of any type."""
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     class ClassifierMixin:
         """Its score is the accuracy."""
 
-        def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float: ...
+        def score(
+            self, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None
+        ) -> float: ...
 
     class RegressorMixin(ClassifierMixin):
         """Its score is the R squared."""
@@ -49,7 +52,9 @@ if TYPE_CHECKING:
     class OutlierMixin:
         """Its classes are 1 and -1."""
 
-        def fit_predict(self, X: RowsLike, y: LabelsLike | None = None, **options: Any) -> Any: ...
+        def fit_predict(
+            self, X: RowsLike, y: LabelsLike | None = None, **options: object
+        ) -> Any: ...
 
 else:
     from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
@@ -65,7 +70,7 @@ def installed() -> bool:
     return find_spec("sklearn.callback") is not None
 
 
-def set_callbacks(estimator: object, callbacks: Sequence[Any]) -> None:
+def set_callbacks(estimator: object, callbacks: Sequence[object]) -> None:
     """Set the callbacks of an estimator, in place of earlier callbacks."""
     from sklearn.callback import CallbackSupportMixin
 
@@ -97,10 +102,10 @@ class FitTasks:
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: object,
         known: dict[str, Any],
-        X: Any,
-        y: Any,
+        X: RowsLike,
+        y: LabelsLike,
         sample_weight: ArrayLike | None,
         problems: int,
     ) -> None:
@@ -143,7 +148,7 @@ class FitTasks:
         shown = coef[None, :] if is_classifier(self.estimator) else coef
         return lambda: self.known | {"coef_": shown, "intercept_": intercept}
 
-    def end(self, attributes: Callable[[], dict[str, Any]]) -> None:
+    def end(self, attributes: Callable[[], Mapping[str, object]]) -> None:
         """Report that the fit is done; a function gives the attributes of the fitted model."""
         if not self.alone:
             for task in list(self.root)[1:]:

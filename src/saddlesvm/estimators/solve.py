@@ -46,6 +46,7 @@ from saddlesvm.solvers.sweeps import OverFiles
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
+    from saddlesvm.runtime.data_types import LabelsLike
     from saddlesvm.solvers.base import SolverBase
 
 DUAL_BYTES = 12  # of a dual variable in a CSR array
@@ -62,7 +63,7 @@ Start = FormerFit | GivenStart
 def fit_rows(
     template: Estimator,
     X: RowsLike,
-    y: Any = None,
+    y: LabelsLike | None = None,
     sample_weight: ArrayLike | None = None,
     *,
     start: Start | None = None,

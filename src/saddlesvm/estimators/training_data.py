@@ -364,7 +364,7 @@ def make_store(
     path: str,
     reading: Reading = DEFAULT_READING,
     *,
-    dtype: Any = None,
+    dtype: object = None,
     n_features: int | None = None,
     overwrite: bool = False,
     advance: Advance | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,9 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.rows.scores import dense_weights
 
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import RowsLike
+
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
 POSING = (
     "kernel",
@@ -54,15 +57,15 @@ POSING = (
 
 
 def certify_kernel(
-    model: Any,
-    X: Any,
+    model: object,
+    X: RowsLike,
     y: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
-    points: Any = None,
-    coef: Any = None,
-    intercept: Any = 0.0,
-    dual: Any = None,
+    points: object = None,
+    coef: ArrayLike | None = None,
+    intercept: ArrayLike = 0.0,
+    dual: object = None,
 ) -> Certificate:
     """Prove how far a kernel machine is from the optimum of its training problem.
 
@@ -202,7 +205,7 @@ def kernel_certificates(
     return _bounded_if_definite(found, kernel, X, np.asarray(model.support_))
 
 
-def _rows_of_kernel(model: Any, X: Any) -> Any:
+def _rows_of_kernel(model: Any, X: RowsLike) -> Any:
     """The rows of a kernel machine, checked; for a precomputed kernel a symmetric matrix."""
     if model.kernel != "precomputed":
         return check_design(X).plain
@@ -215,7 +218,7 @@ def _rows_of_kernel(model: Any, X: Any) -> Any:
 
 
 def _bounded_if_definite(
-    found: list[Certificate], kernel: Kernel, X: Any, support: np.ndarray
+    found: list[Certificate], kernel: Kernel, X: RowsLike, support: np.ndarray
 ) -> list[Certificate]:
     """Return the certificates; with a warning, without dual bounds if the kernel is indefinite."""
     evidence = evidence_against(kernel, X, support)
@@ -231,12 +234,12 @@ def _bounded_if_definite(
 
 
 def _expansion_certificates(
-    model: Any,
+    model: object,
     X: Any,
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
     expansion: tuple[Any, Any, Any],
-    dual: Any,
+    dual: object,
 ) -> list[Certificate]:
     """The certificates of a model over any points in the problems that an SVC or SVR poses."""
     if not isinstance(model, (SVC, SVR)):
@@ -284,8 +287,8 @@ def _expansion_certificates(
 
 
 def _checked_expansion(
-    X: Any, points: Any, coef: Any, intercept: Any, count: int, kind: str
-) -> tuple[Any, np.ndarray, np.ndarray]:
+    X: Any, points: Any, coef: object, intercept: ArrayLike, count: int, kind: str
+) -> tuple[object, np.ndarray, np.ndarray]:
     """Return points, coefficients (count, m) and intercepts (count,) of a model, checked."""
     points = check_design(points).plain
     if points.shape[1] != X.shape[1]:

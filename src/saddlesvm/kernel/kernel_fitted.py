@@ -94,7 +94,7 @@ def held_machine(model: Any) -> KernelFitted:
     return replace(held, duals=duals, intercept=intercept, vectors=vectors)
 
 
-def make_machine(fitted: KernelFitted, **params: Any) -> Any:
+def make_machine(fitted: KernelFitted, **params: object) -> Any:
     """Return a kernel machine that holds a fit; given parameters replace the fit's."""
     template = copy_options(fitted.template, **params)
     return clone(template)._hold(replace(fitted, template=template))
@@ -128,7 +128,7 @@ def find_centres(fitted: KernelFitted) -> Any:
     return fitted.support if fitted.kernel.precomputed else fitted.vectors
 
 
-def score_problems(fitted: KernelFitted, X: Any) -> np.ndarray:
+def score_problems(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
     """Return the scores of the sub-problems, shape (rows, problems), in blocks of support vectors.
 
     Scores of pairs are positive for the earlier class, scores of two classes for the later class.
@@ -203,7 +203,7 @@ def dense_weights_of(fitted: KernelFitted) -> np.ndarray:
     return np.asarray(weights.toarray() if sparse.issparse(weights) else weights)
 
 
-def pair_duals(duals: Any, n_support: np.ndarray, n_classes: int) -> np.ndarray:
+def pair_duals(duals: object, n_support: np.ndarray, n_classes: int) -> np.ndarray:
     """Return the coefficients of the support vectors in each score, shape (problems, n_support).
 
     A model keeps, as in scikit-learn, the coefficients of a vector against each of the other
@@ -250,7 +250,7 @@ def coefficients_of(model: Estimator, n: int) -> tuple[list[np.ndarray], list[fl
     return spread_duals(duals, model.support_, n), intercept.tolist()
 
 
-def spread_duals(duals: np.ndarray, support: Any, n: int) -> list[np.ndarray]:
+def spread_duals(duals: np.ndarray, support: object, n: int) -> list[np.ndarray]:
     """Return each problem's coefficients of all n training rows."""
     rows = np.asarray(support)
     if rows.size and rows.max() >= n:

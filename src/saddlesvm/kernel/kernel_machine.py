@@ -177,14 +177,14 @@ class KernelMachine(Estimator):
         return super()._strength()
 
 
-def has_hard_margin(machine: Any) -> bool:
+def has_hard_margin(machine: object) -> bool:
     """Return True if C is infinite: no row may be inside the margin, or outside the tube."""
     C = getattr(machine, "C", 1.0)
     is_infinite = isinstance(C, NUMBER) and bool(math.inf == C)
     return is_infinite and getattr(machine, "lam", None) is None
 
 
-def check_hard_margin(machine: Any, loss: Loss) -> None:
+def check_hard_margin(machine: object, loss: Loss) -> None:
     """Raise ValueError if C is infinite and multipliers have no bounds, or depend on any C."""
     plain: Any = loss
     if has_hard_margin(machine) and (plain.ridge() or not has_bounded_slopes(loss)):

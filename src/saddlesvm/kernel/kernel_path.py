@@ -64,7 +64,7 @@ class KernelPath:
         """The relative gap that each fit proves, shape (k,)."""
         return np.array([one.relative_gap for one in self.certificates])
 
-    def score(self, X: Any, y: ArrayLike) -> np.ndarray:
+    def score(self, X: RowsLike, y: ArrayLike) -> np.ndarray:
         """The score of each model, shape (k,)."""
         return np.array([model.score(X, y) for model in self.models])
 

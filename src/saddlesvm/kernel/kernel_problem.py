@@ -412,7 +412,7 @@ def make_kernel_problem(
 
 
 @fingerprint.register(KernelProblem)
-def _of_kernel(problem: KernelProblem, solver: Any) -> dict[str, Any]:
+def _of_kernel(problem: KernelProblem, solver: object) -> dict[str, object]:
     """Return checksums of all parts of a kernel problem."""
     X = problem.X
     arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)

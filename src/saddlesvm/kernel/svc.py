@@ -6,7 +6,7 @@ The pairs and their coefficients are kept as in scikit-learn.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +43,9 @@ from saddlesvm.runtime.allowed import (
 from saddlesvm.runtime.available import available_if
 from saddlesvm.runtime.option_names import INTERCEPTS, SCORE_SHAPES, Intercept, ScoreShape
 
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import LabelsLike, RowsLike
+
 CLASSIFIER = SavedNames(
     (*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices
 )
@@ -62,7 +65,7 @@ def _gives_probabilities(model: Any) -> bool:
 
 
 def pose_pairs(
-    machine: Any, y: Any, sample_weight: ArrayLike | None, n: int, loss: Loss
+    machine: Any, y: LabelsLike, sample_weight: ArrayLike | None, n: int, loss: Loss
 ) -> Training:
     """Return the problem of each pair of classes."""
     classes, codes = encode_labels(y, n)
@@ -70,7 +73,7 @@ def pose_pairs(
     return Training(Pairs(codes, classes), loss, weights, Labels(classes))
 
 
-def find_sigmoids(model: Any) -> np.ndarray:
+def find_sigmoids(model: object) -> np.ndarray:
     """Return slope and offset of each pair's sigmoid, shape (pairs, 2); empty without them."""
     check_is_fitted(model)
     found: np.ndarray = getattr(model, "calibration_", np.empty((0, 2)))
@@ -250,7 +253,7 @@ class SVC(ClassifierMixin, KernelMachine):
         | {"C": HARD_STRENGTH, "lam": LAMBDA, "intercept": names(*INTERCEPTS)}
     )
 
-    def decision_function(self: Any, X: Any) -> np.ndarray:
+    def decision_function(self: Any, X: RowsLike) -> np.ndarray:
         """Signed scores, computed in blocks over the support vectors only.
 
         Parameters
@@ -289,7 +292,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return choose_classes(fitted, X, self.break_ties)
 
     @available_if(_gives_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Probabilities of the classes, shape (rows, n_classes).
 
         Each pair has a curve of its score, fitted to rows that were left out; the probabilities of
@@ -308,7 +311,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return find_probabilities(fitted, X)
 
     @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: RowsLike) -> np.ndarray:
         """Logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))

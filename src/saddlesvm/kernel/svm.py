@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,9 +22,12 @@ from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.allowed import HARD_STRENGTH, NOT_NEGATIVE, NU, STRENGTH, Allowed
 
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import LabelsLike, RowsLike
+
 
 def pose_targets(
-    machine: Any, y: Any, sample_weight: ArrayLike | None, n: int, loss: Loss
+    machine: object, y: LabelsLike, sample_weight: ArrayLike | None, n: int, loss: Loss
 ) -> Training:
     """Return the single problem of a regression."""
     sub = SubProblem(0, "", check_targets(y, n))
@@ -100,7 +103,7 @@ callbacks, warm_start, checkpoint
 
     _pose = pose_targets
 
-    def predict(self: Any, X: Any) -> np.ndarray:
+    def predict(self: Any, X: RowsLike) -> np.ndarray:
         """Predicted targets, shape (rows,).
 
         Parameters
@@ -246,7 +249,7 @@ callbacks, warm_start, checkpoint
         """rho, the score of the surface, shape (1,)."""
         return -self.intercept_
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: RowsLike) -> np.ndarray:
         """The signed distance of the rows from the surface, positive inside, shape (rows,);
         negative outside.
 
@@ -257,13 +260,13 @@ callbacks, warm_start, checkpoint
         """
         return score_problems(held_machine(self), X)[:, 0]
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: RowsLike) -> np.ndarray:
         """``w . psi(x)`` of the rows, shape (rows,): larger for rows that are more like the
         training rows.
         """
         return self.decision_function(X) + self.offset_
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """1 for rows inside the surface, -1 for rows outside, shape (rows,)."""
         return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)
 

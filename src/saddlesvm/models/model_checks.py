@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +20,9 @@ from saddlesvm.estimators.register import SavedNames
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.kernel.mercer import KERNELS, Kernel
 from saddlesvm.problem.certificate import Certificate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -77,14 +80,14 @@ def check_meta(meta: Mapping[str, Any], options: tuple[str, ...], saved: SavedNa
     check_certificates(meta["certificates"])
 
 
-def check_names(what: str, found: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
+def check_names(what: str, found: Mapping[str, object], allowed: tuple[str, ...]) -> None:
     """Raise ValueError for a name that is not in a closed list."""
     unknown = next((name for name in found if name not in allowed), None)
     if unknown is not None:
         raise ValueError(f"it holds the {what} {shorten_text(repr(unknown))}, which no model has")
 
 
-def check_certificates(given: list[dict[str, Any]]) -> None:
+def check_certificates(given: Sequence[Mapping[str, object]]) -> None:
     """Raise ValueError unless they have the fields of certificates."""
     fields = {field.name: field for field in dataclasses.fields(Certificate)}
     needed = {name for name, field in fields.items() if field.default is dataclasses.MISSING}
@@ -97,7 +100,7 @@ def check_certificates(given: list[dict[str, Any]]) -> None:
             raise ValueError("its certificates are not of this package")
 
 
-def restore_arrays(arrays: Arrays, saved: SavedNames) -> dict[str, Any]:
+def restore_arrays(arrays: Arrays, saved: SavedNames) -> dict[str, object]:
     """Return the attributes that arrays hold: numbers, arrays, and matrices, dense or CSR.
 
     Raises
@@ -172,7 +175,7 @@ def require(is_fine: bool, name: str, array: np.ndarray) -> None:
         )
 
 
-def count_classes(found: Mapping[str, Any]) -> int:
+def count_classes(found: Mapping[str, object]) -> int:
     """Return the number of classes, which must differ; 0 for a regression."""
     if "classes_" not in found:
         return 0

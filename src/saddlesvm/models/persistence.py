@@ -209,7 +209,7 @@ def _model_to_arrays(model: Estimator, saved: register.SavedNames) -> dict[str, 
     return arrays
 
 
-def _matrix_to_arrays(name: str, matrix: Any) -> dict[str, np.ndarray]:
+def _matrix_to_arrays(name: str, matrix: object) -> dict[str, np.ndarray]:
     """Return a matrix as plain arrays: itself, or the parts of a CSR matrix."""
     if not sparse.issparse(matrix):
         return {name: np.asarray(matrix)}
@@ -218,7 +218,7 @@ def _matrix_to_arrays(name: str, matrix: Any) -> dict[str, np.ndarray]:
     return {name + part: np.asarray(array) for part, array in zip(CSR_PARTS, parts, strict=True)}
 
 
-def facts_of(fitted: Fitted | KernelFitted) -> dict[str, Any]:
+def facts_of(fitted: Fitted | KernelFitted) -> dict[str, object]:
     """Return the facts of a fit that are not public attributes, as a model file holds them."""
     facts: dict[str, Any] = {"fit_C": fitted.C}
     if isinstance(fitted, Fitted):
@@ -413,7 +413,7 @@ def _restore_machine(
     )
 
 
-def _option_to_plain(name: str, option: Any) -> Any:
+def _option_to_plain(name: str, option: object) -> Any:
     """Return an option as JSON can hold it: objects by name and fields, dicts as pairs."""
     if isinstance(option, SolverBase):
         return {
@@ -431,7 +431,7 @@ def _option_to_plain(name: str, option: Any) -> Any:
     return option.item() if isinstance(option, np.generic) else option
 
 
-def _restore_option(given: Any, linear: bool) -> Any:
+def _restore_option(given: object, linear: bool) -> Any:
     """Return the option that a file holds; only registered solvers and losses are made."""
     if not isinstance(given, dict):
         return given

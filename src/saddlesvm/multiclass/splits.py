@@ -249,7 +249,7 @@ def on_files(
 
 def write_as_two_classes(
     coef: np.ndarray, intercept: np.ndarray, duals: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, Any]:
+) -> tuple[np.ndarray, np.ndarray, object]:
     """Return a joint model of two classes as a vector, the second class against the first."""
     if duals is not None:
         duals = (duals[[1]] - duals[[0]]).toarray()
@@ -436,7 +436,7 @@ class GivenDuals:
 GivenStart: TypeAlias = GivenWeights | GivenDuals
 
 
-def check_start(coef: Any, intercept: Any, duals: Any = None) -> GivenStart | None:
+def check_start(coef: object, intercept: object, duals: object = None) -> GivenStart | None:
     """Return the start at given weights or dual variables, checked; None without any.
 
     Raises
