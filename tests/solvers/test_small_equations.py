@@ -9,21 +9,21 @@ import pytest
 
 from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled
-from saddlesvm.solvers.small import equations
-from saddlesvm.solvers.small.equations import Equations, solve
+from saddlesvm.solvers.small import small_equations as equations
+from saddlesvm.solvers.small.small_equations import SmallEquations, solve
 
 
-def made(m: int, trace: float, scale: float = 1.0, C: float = 1.0) -> tuple[Equations, np.ndarray, np.ndarray]:
+def made(m: int, trace: float, scale: float = 1.0, C: float = 1.0) -> tuple[SmallEquations, np.ndarray, np.ndarray]:
     """Equations of two runs whose matrices have about this trace, their second derivatives, and their right sides."""
     rng = np.random.default_rng(m)
     n = max(3 * m, equations.SINGLE_WORK // m**2)
     Z = scale * rng.normal(size=(n, m))
     bends = 10.0 ** rng.uniform(-6.0, 0.0, size=(2, n))
     bends *= trace / (C * bends @ (Z * Z).sum(axis=1))[:, None]
-    return Equations(Z, np.ones(m), C), bends, rng.normal(size=(2, m))
+    return SmallEquations(Z, np.ones(m), C), bends, rng.normal(size=(2, m))
 
 
-def exact(rows: Equations, bend: np.ndarray) -> np.ndarray:
+def exact(rows: SmallEquations, bend: np.ndarray) -> np.ndarray:
     return np.eye(rows.Z.shape[1]) + rows.C * (rows.Z.T * bend) @ rows.Z
 
 

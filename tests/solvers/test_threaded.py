@@ -36,7 +36,7 @@ from saddlesvm.solvers.threaded.aggregation import (
     safe_share,
 )
 from saddlesvm.solvers.threaded.descent import ParallelDCD, threads_for, with_threads
-from saddlesvm.solvers.threaded.phases import side_by_side
+from saddlesvm.solvers.threaded.shared_phases import side_by_side
 from support import (
     ALL_LOSSES,
     csr,

@@ -160,7 +160,7 @@ def add_feature(some: Any, scale: float) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedWithout:
     """Points next to the optima of k changed problems.
 
     Attributes
@@ -259,7 +259,7 @@ class Changed(ABC):
         noise = gradient_rounding(problem, V, np.abs(A, out=A))
         return Gradients(V, Z, G, self.lengths(G), noise)
 
-    def solve(self, enough: float = 0.0) -> Solved:
+    def solve(self, enough: float = 0.0) -> SolvedWithout:
         """Take steps until no step helps, or each optimum is known to `enough` in plain length.
 
         Steps have the curvature of the vicinity. Changes that they do not finish take steps with a
@@ -300,7 +300,7 @@ class Changed(ABC):
             H = curvature_matrix(problem, bends[:, k], np.flatnonzero(bends[:, k]), ridge)
             step[:, k] = dpotrs(cholesky(H), at.G[:, k], lower=1)[0]
 
-    def _bound_distances(self, at: Gradients) -> Solved:
+    def _bound_distances(self, at: Gradients) -> SolvedWithout:
         """Return the points with the distances of the optima that their gradients prove."""
         near = self.near
         problem = self.near.problem
@@ -322,7 +322,7 @@ class Changed(ABC):
         # ||v - optimum|| <= ||gradient||, for R is 1-strongly convex unless an intercept is free.
         plain = np.linalg.norm(at.G, axis=0) * SLACK + at.noise
         apart = np.full(plain.size, np.inf) if problem.intercept.constrained else plain
-        return Solved(near, at.V, at.Z, radius, apart, self.share)
+        return SolvedWithout(near, at.V, at.Z, radius, apart, self.share)
 
 
 def count_at_once(near: Vicinity) -> int:
@@ -357,7 +357,7 @@ class ChangedRows(Changed):
         self.share = np.where(possible, self.left, LEAST_OF_ROW)
         self.norms = np.linalg.norm(self.rows, axis=1)
 
-    def margins(self, found: Solved) -> tuple[np.ndarray, np.ndarray]:
+    def margins(self, found: SolvedWithout) -> tuple[np.ndarray, np.ndarray]:
         """Return the margins of the dropped rows, and how far the optima's are at most."""
         lengths = np.sqrt(self.t * (1.0 + self.near.error))[None]
         return np.einsum("ij,ji->i", self.rows, found.V), found.errors(lengths, self.norms[None])[0]
@@ -570,7 +570,7 @@ def leave_out_rows(
 
 def _solve_groups(
     near: Vicinity, groups: Sequence[np.ndarray]
-) -> Iterator[tuple[list[np.ndarray], Solved]]:
+) -> Iterator[tuple[list[np.ndarray], SolvedWithout]]:
     """Yield blocks of groups, and the solved problems without each of them."""
     size = count_at_once(near)
     for start in range(0, len(groups), size):

@@ -33,7 +33,7 @@ from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.small.interior_point import InteriorPoint
-from saddlesvm.solvers.small.newton import SmallNewton
+from saddlesvm.solvers.small.small_newton import SmallNewton
 
 RANK = 1e-14  # share of the largest k(x, x) below which a pivot counts as zero
 # Updates of slopes, in pair steps, that take as long as twenty Newton steps on nothing (measured)

@@ -38,7 +38,7 @@ from saddlesvm.runtime.clock import limit_step
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.auto import Auto
-from saddlesvm.solvers.small.newton import small_phase
+from saddlesvm.solvers.small.small_newton import small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
 
 

@@ -24,7 +24,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.small.dense import Small
-from saddlesvm.solvers.small.newton import SMALL
+from saddlesvm.solvers.small.small_newton import SMALL
 
 EAGERNESS = 0.9  # share of the gap asked for that the steps come to
 MOST_STEPS = 100  # after which the classes that are left have a fit of their own

@@ -50,7 +50,7 @@ from saddlesvm.solvers.phases import (
     in_words,
     left_at,
 )
-from saddlesvm.solvers.small.newton import SMALL, small_phase
+from saddlesvm.solvers.small.small_newton import SMALL, small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
 
 # When to predict, in epochs of descent. A prediction costs CALLS; two estimates of the gap are the

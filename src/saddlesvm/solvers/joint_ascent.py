@@ -96,7 +96,7 @@ class Scratch(NamedTuple):
     rivals: np.ndarray  # the B of the rivals, sorted
 
 
-class Block(NamedTuple):
+class JointBlock(NamedTuple):
     """One row: its number, class, weight, variables, and its classes in its own order."""
 
     i: int
@@ -142,7 +142,7 @@ def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, rivals: n
 
 
 @inlined
-def row_slopes(block: Block, count: int, scratch: Scratch) -> Any:
+def row_slopes(block: JointBlock, count: int, scratch: Scratch) -> Any:
     """Compute the slopes G of the first `count` classes of a row, and what they say about the row.
 
     Returns the least slope of a class that may rise, the largest slope, ``a . z``, the row's share
@@ -175,7 +175,7 @@ def row_slopes(block: Block, count: int, scratch: Scratch) -> Any:
 
 
 @inlined
-def set_aside(block: Block, count: int, G: np.ndarray, low: float) -> int:
+def set_aside(block: JointBlock, count: int, G: np.ndarray, low: float) -> int:
     """Move rivals at zero with slopes below `low` behind the active classes; return the rest."""
     classes = block.classes
     q = 0
@@ -193,7 +193,7 @@ def set_aside(block: Block, count: int, G: np.ndarray, low: float) -> int:
 
 
 @inlined
-def take_rival(block: Block, count: int) -> None:
+def take_rival(block: JointBlock, count: int) -> None:
     """Give a row of zeros its best variables: its whole weight against the first rival."""
     _, own, s, a, classes = block
     a[own] = 0.0
@@ -207,7 +207,9 @@ def take_rival(block: Block, count: int) -> None:
 
 
 @inlined
-def update_block(terms: Terms, block: Block, count: int, W: np.ndarray, scratch: Scratch) -> None:
+def update_block(
+    terms: Terms, block: JointBlock, count: int, W: np.ndarray, scratch: Scratch
+) -> None:
     """Give the first `count` classes of a row their best variables, and move the weights."""
     i, own, s, a, classes = block
     B = scratch.B
@@ -237,7 +239,7 @@ def update_block(terms: Terms, block: Block, count: int, W: np.ndarray, scratch:
 @inlined
 def visit_row(
     terms: Terms,
-    block: Block,
+    block: JointBlock,
     count: int,
     W: np.ndarray,
     scratch: Scratch,
@@ -291,7 +293,7 @@ def ascend(
     while position < active and done < most:
         prefetch_next(terms.X, order, position, active, counts, codes, terms.norms)
         i = order[position]
-        block = Block(i, codes[i], weight_of(terms.weights, i), alpha[i], classes[i])
+        block = JointBlock(i, codes[i], weight_of(terms.weights, i), alpha[i], classes[i])
         done += counts[i]
         counts[i] = visit_row(terms, block, counts[i], W, scratch, shrinking, meters)
         if counts[i] > 1:

@@ -17,12 +17,12 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock, time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
-from saddlesvm.solvers.small.equations import RAISED, RAISED_FURTHER, Equations
+from saddlesvm.solvers.small.small_equations import RAISED, RAISED_FURTHER, SmallEquations
 
 LEAST_DIAGONAL = 1e-300  # of a matrix of inner products, beside which a lift is measured
 
 
-class Found(NamedTuple):
+class FoundWeights(NamedTuple):
     """A point of a run, or of several runs with a row for each.
 
     Its weights, its dual point, and their objectives in the C form.
@@ -85,7 +85,7 @@ class Small:
         self.penalty = np.zeros(Z.shape[1]) if self.bar else np.ones(Z.shape[1])
         if problem.intercept.constrained:
             self.penalty[-1] = 0.0
-        self.equations = Equations(Z, self.penalty, self.C)
+        self.equations = SmallEquations(Z, self.penalty, self.C)
         self.Z: np.ndarray = self.equations.Z
 
     def side_by_side(self, y: np.ndarray, s: Any) -> Small:
@@ -105,7 +105,7 @@ class Small:
         extended = copy.copy(self)
         # bar |u_j| is the loss of a row that is the j-th unit vector.
         rows = np.vstack([self.Z, np.eye(self.Z.shape[1])])
-        extended.equations = Equations(rows, self.penalty, self.C)
+        extended.equations = SmallEquations(rows, self.penalty, self.C)
         extended.Z = extended.equations.Z
         return extended
 
@@ -154,7 +154,7 @@ class Small:
 
     def evaluate(
         self, u: np.ndarray, z: np.ndarray, a: np.ndarray, pull: np.ndarray | None = None
-    ) -> Found:
+    ) -> FoundWeights:
         """Return the objectives of weights with margins z, and of a dual point.
 
         The dual point is balanced for the sum that a free intercept asks for, and shortened if the
@@ -176,7 +176,7 @@ class Small:
         # P = R(w) + C sum s phi(z), and D = -R*(v) - C sum s phi*(-a / s).
         of_rows: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=-1)
         primal = primal_of(self.C, self.add_losses(z), charged)
-        return Found(u, a, primal, dual_of(self.C, of_rows, conjugate))
+        return FoundWeights(u, a, primal, dual_of(self.C, of_rows, conjugate))
 
     def add_losses(self, z: np.ndarray) -> Any:
         """Return ``sum_i s_i phi_i(z_i)`` of each run."""
@@ -219,7 +219,7 @@ class SmallWork:
     """The matrix of the problem, and what the last step found; a resumed run makes them anew."""
 
     small: Small | None = None
-    found: Found | None = None
+    found: FoundWeights | None = None
 
 
 @dataclass
@@ -301,7 +301,7 @@ class SmallSolver(SolverBase):
         """Do one step, and return about what the gap is then, or less."""
         raise NotImplementedError
 
-    def judge(self, state: SmallState, small: Small) -> Found:
+    def judge(self, state: SmallState, small: Small) -> FoundWeights:
         """Return the point that the run stands at, with its objectives."""
         raise NotImplementedError
 
@@ -345,7 +345,7 @@ class SmallSolver(SolverBase):
         return state.estimate > budget.relative_gap
 
     def _keep_better(
-        self, state: SmallState, small: Small, found: Found, best: np.ndarray | None
+        self, state: SmallState, small: Small, found: FoundWeights, best: np.ndarray | None
     ) -> np.ndarray | None:
         """Keep the better objectives of the best and the new ones; return the best weights."""
         # The best primal and the best dual point need not come from the same step.

@@ -43,8 +43,8 @@ import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.solvers.base import SAME_SLOPES
-from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together
-from saddlesvm.solvers.small.equations import inner, products, solve
+from saddlesvm.solvers.small.dense import FoundWeights, Small, SmallSolver, SmallState, Together
+from saddlesvm.solvers.small.small_equations import inner, products, solve
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go; Mehrotra's
 # Part of its range that a variable begins away from its lower bound; and the same of a row that may
@@ -273,7 +273,7 @@ class InteriorPoint(SmallSolver):
         state.stuck = state.steps + 1 >= MOST_STEPS or not math.isfinite(gap)
         return float(gap) / WELL_AHEAD
 
-    def judge(self, state: SmallState, small: Small) -> Found:
+    def judge(self, state: SmallState, small: Small) -> FoundWeights:
         box: Box = state.at
         # Variables that do not tend to a bound: the rows on the margin.
         t = box.at_their_bounds()

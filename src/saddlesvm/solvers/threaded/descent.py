@@ -41,7 +41,6 @@ from saddlesvm.solvers.costs import rows_cost
 from saddlesvm.solvers.dcd import BEGUN, DCD, Deck, Goal, Iterate, descend
 from saddlesvm.solvers.sdca import SDCA
 from saddlesvm.solvers.threaded.aggregation import deal_parts, new_scaling
-from saddlesvm.solvers.threaded.phases import apart, new_gate, side_by_side
 from saddlesvm.solvers.threaded.rounds import (
     CHUNK,
     COUNT,
@@ -52,6 +51,7 @@ from saddlesvm.solvers.threaded.rounds import (
     Team,
     descend_together,
 )
+from saddlesvm.solvers.threaded.shared_phases import apart, new_gate, side_by_side
 
 OFTEN = (
     128  # features that are brought together after every round, where there are many more features

@@ -9,8 +9,8 @@ itself. A single part writes each shared number, and the others read it after th
 bring all of w together, each part adds up the moves in its own share of the places.
 
 The work between two meetings is a task; threads do the tasks by the rules of
-:mod:`saddlesvm.solvers.threaded.phases`. All that a task needs, with the state of its part, is in
-the :class:`Team`.
+:mod:`saddlesvm.solvers.threaded.shared_phases`. All that a task needs, with the state of its part,
+is in the :class:`Team`.
 
 Source: Ioannou, Mendler-Duenner and Parnell (2019), "SySCD: a system-aware parallel coordinate
 descent algorithm", for views of threads that are brought together in rounds; Ma and others (2015)
@@ -31,7 +31,7 @@ from saddlesvm.runtime.randomness import copy_items
 from saddlesvm.solvers.base import PassPosition
 from saddlesvm.solvers.dcd import Deck, Goal, Iterate, Rules, call_back, descend
 from saddlesvm.solvers.threaded.aggregation import be_careful, follow, measure_rho, safe_share
-from saddlesvm.solvers.threaded.phases import TURN, end_task, give_way, next_task
+from saddlesvm.solvers.threaded.shared_phases import TURN, end_task, give_way, next_task
 
 ROUND_VALUES = 40_000.0  # values that a part visits between two meetings, at most: some 30 us
 # rounds per pass, least and most: with fewer, the last powers of ten take many passes

@@ -26,9 +26,9 @@ from saddlesvm.problem.loss import has_bounded_slopes, is_smooth, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.bracket import Bracket
-from saddlesvm.solvers.small.dense import Found, Small, SmallSolver, SmallState, Together
-from saddlesvm.solvers.small.equations import inner, products, solve
+from saddlesvm.solvers.small.dense import FoundWeights, Small, SmallSolver, SmallState, Together
 from saddlesvm.solvers.small.interior_point import InteriorPoint
+from saddlesvm.solvers.small.small_equations import inner, products, solve
 
 
 @dataclass
@@ -84,7 +84,7 @@ class SmallNewton(SmallSolver):
         # With a free intercept the gap is another, as the multipliers are balanced.
         return 0.0 if small.problem.intercept.constrained else float(gaps[0])
 
-    def judge(self, state: SmallState, small: Small) -> Found:
+    def judge(self, state: SmallState, small: Small) -> FoundWeights:
         at: At = state.at
         state.active = int(np.count_nonzero(at.bend))
         state.remark = f"Newton step {state.steps}: {state.active} rows bend"

@@ -56,7 +56,7 @@ class Factor(NamedTuple):
     routine: Any
 
 
-class Equations:
+class SmallEquations:
     """The equations over some rows.
 
     Parameters
