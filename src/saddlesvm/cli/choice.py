@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FOLDS = 5  # if several values are given, but no number of folds; as in scikit-learn
 
 
-def choose_folds(asked: dict[str, Any], folds: int | None) -> int | None:
+def choose_folds(asked: dict[str, object], folds: int | None) -> int | None:
     """Return the number of folds, None for a fit without; ``auto`` becomes values of C in `asked`.
 
     Raises
@@ -124,7 +124,7 @@ def choose_by_folds(
     return best, {"folds": folds, "values": values, "chosen": chosen}
 
 
-def remove_prefix(parameters: dict[str, Any], prefix: str) -> dict[str, Any]:
+def remove_prefix(parameters: dict[str, object], prefix: str) -> dict[str, Any]:
     """Return the parameters of a pipeline's last step under their own names."""
     return {name.removeprefix(prefix): value for name, value in parameters.items()}
 

@@ -59,7 +59,7 @@ output_option = functools.partial(option, section="output")
 def combine(*decorators: Decorator) -> Decorator:
     """Make a decorator of several; the first stands first in the help."""
 
-    def decorate(function: Any) -> Any:
+    def decorate(function: object) -> Any:
         # The last decorator is applied first, so that the first one stands outermost.
         for decorator in reversed(decorators):
             function = decorator(function)

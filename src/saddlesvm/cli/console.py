@@ -6,7 +6,6 @@ import contextlib
 import os
 import shlex
 import sys
-from typing import Any
 
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.safe_text import escape_hidden, escape_line_breaks, one_line
@@ -56,7 +55,7 @@ def discard_output() -> None:
         os.close(nowhere)
 
 
-def format_warning(message: Warning | str, *place: Any, **more: Any) -> str:
+def format_warning(message: Warning | str, *place: object, **more: object) -> str:
     """Format a warning as a line, without its place in the source."""
     return f"saddlesvm: warning: {one_line(str(message))}\n"
 

@@ -80,7 +80,7 @@ def describe_certificate(model: Estimator, certificate: Certificate) -> dict[str
     return facts
 
 
-def describe_quality(model: Estimator, standardized: bool = False) -> dict[str, Any]:
+def describe_quality(model: Estimator, standardized: bool = False) -> dict[str, object]:
     """Return the proof of a fitted model, why the fit stopped, and what to do about it."""
     facts = describe_certificate(model, model.certificate_)
     facts["outcome"] = str(model.outcome_)
@@ -109,7 +109,7 @@ def advise(outcome: Outcome, standardized: bool) -> str:
 
 def describe_worth(
     model: Estimator, predicted: np.ndarray, y: np.ndarray | None, name: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the accuracy of predictions, or R2 and the mean absolute error.
 
     Parameters
@@ -174,7 +174,7 @@ def name_strength(model: Estimator) -> str:
     )
 
 
-def count_support(model: Estimator) -> dict[str, Any]:
+def count_support(model: Estimator) -> dict[str, object]:
     """Return the number of rows with a dual variable other than zero in any sub-problem."""
     if hasattr(model, "support_"):
         return {"support_vectors": int(model.support_.size)}

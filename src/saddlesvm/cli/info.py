@@ -69,7 +69,7 @@ def describe_saved_model(path: str) -> Facts:
     return facts
 
 
-def describe_store(store: Store, path: str) -> dict[str, Any]:
+def describe_store(store: Store, path: str) -> dict[str, object]:
     """Return facts of a store, from its header alone."""
     from saddlesvm.estimators.training_data import columns_of_store
     from saddlesvm.rows.small_types import type_name

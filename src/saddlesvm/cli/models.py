@@ -118,7 +118,7 @@ def make_estimator(
     return entry.kind(**parameters)
 
 
-def read_class_weights(text: str, y: np.ndarray) -> Any:
+def read_class_weights(text: str, y: np.ndarray) -> object:
     """Read ``"balanced"``, or ``LABEL=FACTOR,LABEL=FACTOR`` as a dict over the labels of y."""
     if text == "balanced":
         return text
@@ -141,7 +141,7 @@ def read_class_weights(text: str, y: np.ndarray) -> Any:
     return factors
 
 
-def read_settings(settings: Any, entry: register.Entry) -> dict[str, Any]:
+def read_settings(settings: Any, entry: register.Entry) -> dict[str, object]:
     """Read the parameters of ``--set NAME=VALUE``, each with the type of its default."""
     defaults = entry.kind().get_params(deep=False)
     found = {}
@@ -157,7 +157,7 @@ def read_settings(settings: Any, entry: register.Entry) -> dict[str, Any]:
     return found
 
 
-def read_setting_like(default: object, name: str, text: str) -> Any:
+def read_setting_like(default: object, name: str, text: str) -> object:
     """Read a value of the type of a default; if that is text, a number if the text is a number."""
     # A bool is an int to Python, so it comes first.
     if isinstance(default, bool):

@@ -207,7 +207,7 @@ def errors_at(errors: Errors, C: float) -> dict[str, float]:
     }
 
 
-def describe_path(path: Path, errors: Errors) -> dict[str, Any]:
+def describe_path(path: Path, errors: Errors) -> dict[str, object]:
     """Return facts of the fits, and a table of some values of C."""
     import numpy as np
 

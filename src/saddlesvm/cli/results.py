@@ -21,6 +21,8 @@ from saddlesvm.models import liblinear_models, persistence
 from saddlesvm.solvers.auto import FINISH
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from saddlesvm.estimators.base import Estimator
 
 PARTS = ("test", "validation", "train")  # of the rows; the first one says most about the model
@@ -31,7 +33,7 @@ QUICK_FIT = 5.0
 
 
 def check_until_proven(
-    entry: Entry, test: str | None, until_proven: str, others: dict[str, Any]
+    entry: Entry, test: str | None, until_proven: str, others: Mapping[str, object]
 ) -> None:
     """Raise ValueError for options that do not work with ``--until-proven``."""
     if not issubclass(entry.kind, LinearSVC):
@@ -69,7 +71,7 @@ def check_liblinear(
 
 def measure_quality(
     model: Estimator, rows: Rows, y: np.ndarray, until_proven: bool, standardized: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the certificate of a fitted model, and its errors on each part of the rows."""
     facts: dict[str, Any] = {}
     # To prove labels may train the model further, so its facts are read afterwards.

@@ -44,7 +44,7 @@ WORDS = {
 }
 
 
-def make_plain(value: Any) -> Any:
+def make_plain(value: object) -> Any:
     """Return a value as JSON holds it: NumPy numbers as numbers, infinity and NaN as null."""
     if isinstance(value, Mapping):
         return {str(key): make_plain(item) for key, item in value.items()}
@@ -69,7 +69,7 @@ def write_name(name: str) -> str:
     return WORDS.get(name, name.replace("_", " "))
 
 
-def write_value(name: str, value: Any) -> str:
+def write_value(name: str, value: object) -> str:
     """Return a value as people read it; the name says what it measures."""
     if isinstance(value, Mapping):
         if value.keys() == {"proven", "of"}:
@@ -128,12 +128,12 @@ def show(facts: Facts, as_json: bool) -> None:
     sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 
-def is_list_of_records(value: Any) -> bool:
+def is_list_of_records(value: object) -> bool:
     """Return True for a list of records, which becomes a table of its own."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
 
 
-def table_of_lines(lines: Mapping[str, Any]) -> Table:
+def table_of_lines(lines: Mapping[str, object]) -> Table:
     """Return a table with a line for each fact: its name, its value."""
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, min_width=30)
@@ -146,7 +146,7 @@ def table_of_lines(lines: Mapping[str, Any]) -> Table:
     return table
 
 
-def table_of_records(name: str, records: Sequence[Mapping[str, Any]]) -> Table:
+def table_of_records(name: str, records: Sequence[Mapping[str, object]]) -> Table:
     """Return a table of records with the same names."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     table.add_column(Text(f"  {write_name(name)}"))
@@ -162,7 +162,7 @@ def table_of_records(name: str, records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 @contextmanager
-def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], Any]]:
+def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[float], object]]:
     """Draw the progress of work on standard error, if that is a terminal and the work takes long.
 
     Parameters

@@ -10,13 +10,16 @@ import glob
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from saddlesvm.data.errors import BUNDLED, DataError, check_exists, refuse_special
 from saddlesvm.runtime.extras import how_to_install
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 STANDARD_INPUT = "-"
 CHOICES_OF_HEADER = {"auto": "auto", "yes": True, "no": False}
@@ -36,12 +39,14 @@ class Value(click.ParamType):
         Raises ValueError for text that it cannot read.
     """
 
-    def __init__(self, name: str, needed: str, read: Callable[[str], Any]) -> None:
+    def __init__(self, name: str, needed: str, read: Callable[[str], object]) -> None:
         self.name = name
         self.needed = needed
         self.read = read
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
         """Read the text; a default is returned as it is."""
         if not isinstance(value, str):
             return value
@@ -64,12 +69,14 @@ class FileName(click.ParamType):
         Whether the shell's completion offers the bundled data sets, too.
     """
 
-    def __init__(self, name: str, check: Callable[[str], Any], bundled: bool = False) -> None:
+    def __init__(self, name: str, check: Callable[[str], object], bundled: bool = False) -> None:
         self.name = name
         self.check = check
         self.bundled = bundled
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
         """Check the name, and return it."""
         # Completion asks about names that are not complete.
         is_completion = ctx is not None and ctx.resilient_parsing
@@ -208,10 +215,10 @@ def read_setting(text: str) -> tuple[str, str]:
     return name.strip().replace("-", "_"), value.strip()
 
 
-def make_reader(choices: dict[str, Any]) -> Callable[[str], Any]:
+def make_reader(choices: Mapping[str, object]) -> Callable[[str], object]:
     """Make a reader of words that stand for values."""
 
-    def read(text: str) -> Any:
+    def read(text: str) -> object:
         if text not in choices:
             raise ValueError
         return choices[text]

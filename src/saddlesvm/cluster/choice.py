@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from saddlesvm.cluster.method import ClusterMethod, ClusterPlan
 from saddlesvm.cluster.one_worker import OneWorker
@@ -24,7 +23,7 @@ TOGETHER = ("auto", "gather")  # solvers that bring all rows together if these f
 MakeMethod = Callable[..., ClusterMethod]
 
 
-def check_cluster_solver(solver: Any) -> str:
+def check_cluster_solver(solver: object) -> str:
     """Return the name of a solver on a cluster.
 
     Raises

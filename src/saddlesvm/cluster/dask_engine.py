@@ -199,7 +199,7 @@ class DaskEngine(Engine):
         """Return the future of a task that may run anywhere, and again."""
         return self.client.submit(work, *arguments, pure=False, retries=RETRIES)
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> Any:
         """Put a value on a worker, from which the others take it."""
         still = Standstill(self.client)
         while True:
@@ -214,11 +214,11 @@ class DaskEngine(Engine):
             else:
                 return there
 
-    def add_up(self, results: list[Any], combine: Combine) -> Any:
+    def add_up(self, results: Sequence[object], combine: Combine) -> Any:
         """Return what `combine` makes of results; they are added up on the workers."""
         return self.result(self.tree(results, combine))
 
-    def tree(self, results: list[Any], combine: Combine) -> Any:
+    def tree(self, results: Sequence[object], combine: Combine) -> Any:
         """Return the task that combines results, a few at a time, on the workers that hold them."""
         while len(results) > 1:
             groups = [results[k : k + BRANCHES] for k in range(0, len(results), BRANCHES)]
@@ -229,7 +229,7 @@ class DaskEngine(Engine):
         """Return True if a result is finished, and was not lost."""
         return bool(result.status == "finished")
 
-    def persist(self, work: Task, combine: Combine, given: Any = None) -> Persisted:
+    def persist(self, work: Task, combine: Combine, given: object = None) -> Persisted:
         """Keep what `combine` makes of the answers of `work` on the workers."""
 
         def make() -> Any:
@@ -271,7 +271,7 @@ class DaskEngine(Engine):
 
         return list(self.insist(ask, persisted))
 
-    def insist(self, ask: Callable[[], Any], persisted: Persisted) -> Any:
+    def insist(self, ask: Callable[[], object], persisted: Persisted) -> Any:
         """Return what `ask` returns; after a loss ask again, from the partitions on."""
         while True:
             try:
@@ -366,7 +366,7 @@ class DaskEngine(Engine):
         threading.Thread(target=halt_workers, daemon=True).start()
 
 
-def gather_results(client: Client, results: list[Any]) -> list[Any]:
+def gather_results(client: Client, results: list[object]) -> list[Any]:
     """Return the results of tasks, waited for as long as there is a cluster that can compute them.
 
     Raises

@@ -62,11 +62,11 @@ class Engine:
         """Return the result of `work`, or its future."""
         return work(*arguments)
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> Any:
         """Bring a value to the partitions, for arguments of :meth:`run`."""
         return value
 
-    def add_up(self, results: list[Any], combine: Combine) -> Any:
+    def add_up(self, results: list[object], combine: Combine) -> Any:
         """Wait for results of :meth:`run`, and return what `combine` makes of them."""
         return combine(results)
 
@@ -81,7 +81,7 @@ class Engine:
         """Return True if a result of :meth:`run` is finished, and was not lost."""
         return True
 
-    def persist(self, work: Task, combine: Combine, given: Any = None) -> Any:
+    def persist(self, work: Task, combine: Combine, given: object = None) -> Any:
         """Keep what `combine` makes of the answers of `work`, beside the rows.
 
         :meth:`fetch` and :meth:`map_each` take it.

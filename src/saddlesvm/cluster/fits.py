@@ -203,7 +203,7 @@ def count_before(client: Client, blocks: list[PartTasks], error: BadRowError) ->
     return ValueError(f"{error.message} {where}")
 
 
-def keep_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
+def keep_lambda(client: Client, parts: list[object], n: int) -> list[Any]:
     """Let problems over fewer rows have the lambda of all n rows, by factors on their weights."""
     counts = np.sum(
         gather_results(client, [client.submit(count_rows, part) for part in parts]), axis=0
@@ -215,7 +215,7 @@ def keep_lambda(client: Client, parts: list[Any], n: int) -> list[Any]:
     return [client.submit(set_factors, part, factors, pure=False) for part in parts]
 
 
-def mix_if_alike(client: Client, parts: list[Any], classes: int, seed: int) -> list[Any]:
+def mix_if_alike(client: Client, parts: list[object], classes: int, seed: int) -> list[Any]:
     """Mix the rows of partitions if each has rows of a kind."""
     census = gather_results(client, [client.submit(take_census, part) for part in parts])
     if not needs_mixing(np.array(census), classes):

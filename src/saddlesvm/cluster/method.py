@@ -140,7 +140,7 @@ class ClusterMethod:
         self,
         plan: ClusterPlan,
         engine: Engine,
-        watch: Callable[[dict[str, Any]], Any] | None = None,
+        watch: Callable[[dict[str, object]], object] | None = None,
         start: np.ndarray | None = None,
     ) -> None:
         self.plan = plan
@@ -242,7 +242,7 @@ class ClusterMethod:
         share = min(1.0, self.engine.threads / max(tasks, 1))
         return TaskLimit(self.engine.name, max(share * self.seconds_left(), LEAST_SECONDS))
 
-    def record(self, cost: Answer, seconds: float, sent_down: int, **more: Any) -> None:
+    def record(self, cost: Answer, seconds: float, sent_down: int, **more: object) -> None:
         """Add a round to the trace.
 
         Parameters

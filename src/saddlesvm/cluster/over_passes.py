@@ -172,7 +172,7 @@ class PassRounds(ClusterMethod):
         self,
         plan: ClusterPlan,
         engine: Engine,
-        watch: Callable[[dict[str, Any]], Any] | None = None,
+        watch: Callable[[dict[str, object]], object] | None = None,
         start: np.ndarray | None = None,
         *,
         most: int = 0,
@@ -211,7 +211,7 @@ class PassRounds(ClusterMethod):
         self.record(cost, time.perf_counter() - began, self.sent_down, rows_sent=rows_sent)
         return self.find_outcome()
 
-    def ask(self, problems: list[int], questions: list[Any]) -> tuple[Any, Answer]:
+    def ask(self, problems: list[int], questions: list[object]) -> tuple[Any, Answer]:
         """Ask all partitions; return the answers, kept on the workers, and the client's share."""
         order = PassOrder(problems, questions, self.plan.loss, self.plan.C, self.plan.n)
         there = self.engine.persist(look_at_rows, add_answers, order)

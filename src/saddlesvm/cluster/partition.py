@@ -153,7 +153,7 @@ class Partition(NamedTuple):
 def make_partition(
     X: Any,
     y: ArrayLike,
-    weights: Any,
+    weights: object,
     classes: np.ndarray | None,
     scale: float,
     intercept: InterceptName,
@@ -296,7 +296,7 @@ def join_partitions(pieces: Sequence[Partition]) -> Partition:
     )
 
 
-def find_labels(y: ArrayLike, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def find_labels(y: ArrayLike, weights: object = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels of a partition, and the sum of the weights of each one's rows.
 
     Raises

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from saddlesvm.rows.passes import InMemory
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.threaded.aggregation import follow, measure_rho, new_scaling, safe_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 PASSES = 3.0  # over its rows that a partition does in a round; a guess
 SEED_STEP = 7919  # between the seeds of two rounds: a prime
@@ -245,7 +248,7 @@ class DualRounds(ClusterMethod):
         self,
         plan: ClusterPlan,
         engine: Engine,
-        watch: Callable[[dict[str, Any]], Any] | None = None,
+        watch: Callable[[dict[str, object]], object] | None = None,
         start: np.ndarray | None = None,
     ) -> None:
         super().__init__(plan, engine, watch, start)
@@ -309,7 +312,7 @@ class DualRounds(ClusterMethod):
         return total
 
     @contextmanager
-    def keep_what_is_left(self, former: list[Any]) -> Iterator[None]:
+    def keep_what_is_left(self, former: Sequence[object]) -> Iterator[None]:
         """After a loss go on from the dual variables that are left, and raise DualsLost."""
         try:
             yield
@@ -472,7 +475,9 @@ def join_hands(*pieces: Partition) -> Partition:
     return join_partitions(pieces)
 
 
-def mix_partitions(parts: list[Any], seed: int, submit: Callable[..., Any]) -> list[Any]:
+def mix_partitions(
+    parts: Sequence[object], seed: int, submit: Callable[..., object]
+) -> list[object]:
     """Return as many partitions, each with a random share of the rows of several.
 
     Partition j takes the i-th hand of partition ``j + i stride``: each hand is taken once, and

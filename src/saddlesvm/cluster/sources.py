@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
@@ -16,6 +16,9 @@ from dask import delayed
 
 from saddlesvm.cluster.partition import as_matrix
 from saddlesvm.cluster.tasks import is_task
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 PartTasks = tuple[
     Any, Any, Any
@@ -60,7 +63,7 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     return list(zip(rows, labels, shares, strict=True))
 
 
-def _match_tasks(X: Sequence[Any], values: Any, name: str) -> list[Any]:
+def _match_tasks(X: Sequence[object], values: object, name: str) -> list[object]:
     """Return tasks of the labels, or of the weights, of each block of a list."""
     if values is None and name == "sample_weight":
         return [None] * len(X)
@@ -96,7 +99,7 @@ def _read_files(sources: Sequence[Any], label: Any, weights: Any) -> list[PartTa
     return tasks
 
 
-def _weigh_files(weights: Any, count: int) -> list[Any]:
+def _weigh_files(weights: object, count: int) -> list[object]:
     """Return tasks of the weights of each file's rows."""
     if hasattr(weights, "to_delayed"):
         pieces = list(np.ravel(np.asarray(weights.to_delayed(), dtype=object)))
@@ -114,7 +117,7 @@ def _weigh_files(weights: Any, count: int) -> list[Any]:
     return pieces
 
 
-def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[Any, Any, Any]:
+def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[object, object, object]:
     """Return rows, labels and weights of a store or another file.
 
     Raises
@@ -164,7 +167,7 @@ def _row_blocks(X: Any) -> list[Any]:
     )
 
 
-def _align(values: Any, X: Any, count: int, name: str) -> list[Any]:
+def _align(values: object, X: RowsLike, count: int, name: str) -> list[Any]:
     """Return tasks of the partitions of `values`, which must be the partitions of X."""
     if not hasattr(values, "to_delayed"):
         values = np.asarray(values)
@@ -187,7 +190,7 @@ def _align(values: Any, X: Any, count: int, name: str) -> list[Any]:
     return blocks
 
 
-def _known_sizes(values: Any) -> tuple[int, ...] | None:
+def _known_sizes(values: object) -> tuple[int, ...] | None:
     """Return the rows of each partition; None if they are not known."""
     chunks = getattr(values, "chunks", None)
     if chunks is None or any(np.isnan(size) for size in chunks[0]):
@@ -195,7 +198,7 @@ def _known_sizes(values: Any) -> tuple[int, ...] | None:
     return tuple(int(size) for size in chunks[0])
 
 
-def feature_names(X: Any) -> Sequence[str] | None:
+def feature_names(X: RowsLike) -> Sequence[str] | None:
     """Return the names of the columns of a DataFrame; None if they are not all text."""
     columns = list(getattr(X, "columns", ()))
     if columns and all(isinstance(column, str) for column in columns):
@@ -203,7 +206,7 @@ def feature_names(X: Any) -> Sequence[str] | None:
     return None
 
 
-def as_array(y: Any) -> Any:
+def as_array(y: LabelsLike) -> Any:
     """Return a Dask Series as a Dask array; anything else as it is."""
     return y.to_dask_array() if hasattr(y, "to_dask_array") else y
 
@@ -244,7 +247,9 @@ def apply_lazily(
     )
 
 
-def apply_to_block(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray) -> np.ndarray:
+def apply_to_block(
+    X: object, function: Callable[[Any], np.ndarray], like: np.ndarray
+) -> np.ndarray:
     """Apply a function to a block of rows, which may have none."""
     rows = as_matrix(X)
     return function(rows) if rows.shape[0] else like

@@ -53,14 +53,14 @@ def is_task(block: object) -> bool:
     return hasattr(block, "__dask_graph__") or (hasattr(block, "key") and hasattr(block, "client"))
 
 
-def count_bytes(found: Any) -> int:
+def count_bytes(found: object) -> int:
     """Return the bytes of the arrays of an object that travels."""
     if isinstance(found, (tuple, list)) and not hasattr(found, "nbytes"):
         return sum(map(count_bytes, found))
     return int(getattr(found, "nbytes", 0))
 
 
-def measure_cost(work: Callable[..., Any]) -> Callable[..., Answer]:
+def measure_cost(work: Callable[..., object]) -> Callable[..., Answer]:
     """Let a task return an Answer: the result of `work`, and what it cost."""
 
     @functools.wraps(work)

@@ -190,7 +190,7 @@ class Archive:
             )
         return header
 
-    def read(self, name: str) -> np.ndarray[Any, Any]:
+    def read(self, name: str) -> np.ndarray:
         """Read an array, and compare its checksum."""
         self._spend(self.header(name).n_bytes)
         with self.zip.open(self.members[name]) as file:
@@ -205,7 +205,7 @@ class Archive:
         return array
 
 
-def check_format(header: Any, where: object, what: str, name: str, version: int) -> None:
+def check_format(header: object, where: object, what: str, name: str, version: int) -> None:
     """Raise DataError unless a header states a format and its version.
 
     Parameters
@@ -256,7 +256,7 @@ def parse_json(text: bytes, n_bytes: int) -> Any:
         raise ValueError("its JSON is not UTF-8 text") from None
 
 
-def fits(value: Any, pattern: Any) -> bool:
+def fits(value: Any, pattern: object) -> bool:
     """Return True if a value of JSON fits a pattern.
 
     A type stands for its values, a text or None for itself, and a function for the values for which

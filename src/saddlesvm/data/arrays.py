@@ -162,7 +162,7 @@ def _choose_arrays(
     return rows, labels
 
 
-def split_rows(X: Any, n_bytes: int) -> Iterator[Any]:
+def split_rows(X: Any, n_bytes: int) -> Iterator[object]:
     """Yield rows in memory, about `n_bytes` at a time."""
     if sp.issparse(X):
         X = X.tocsr()

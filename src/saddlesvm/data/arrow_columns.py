@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from saddlesvm.data.errors import DataError
 from saddlesvm.runtime.extras import how_to_install
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PYARROW_NEEDED = f"needs pyarrow: {how_to_install('files')}"
 _BLOCK_BYTES = 1 << 20  # bytes of a matrix that is filled at a time; fits into a cache; a guess
@@ -19,7 +22,7 @@ def is_arrow(data: object) -> bool:
     return any(hasattr(data, name) for name in protocols)
 
 
-def flat_column(column: Any, name: str, where: str) -> np.ndarray:
+def flat_column(column: pa.ChunkedArray, name: str, where: str) -> np.ndarray:
     """Return a column of numbers, or lists of numbers, as an array of shape (n,) or (n, k).
 
     There is no copy if the column is one piece without gaps.
@@ -59,7 +62,7 @@ def flat_column(column: Any, name: str, where: str) -> np.ndarray:
     return inner.to_numpy(zero_copy_only=False).reshape(len(column), width)
 
 
-def is_list(arrow_type: Any) -> bool:
+def is_list(arrow_type: object) -> bool:
     """Return True for an Arrow type of lists."""
     import pyarrow as pa
 

@@ -6,13 +6,17 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from saddlesvm.data.arrow_columns import PYARROW_NEEDED
 from saddlesvm.data.blocks import WHOLE, rows_in
 from saddlesvm.data.data_table import unique_names
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _VALUE_BYTES = 8  # bytes of a value in memory
 _FOOTER_BYTES = 1 << 24  # bytes of the texts and lists in the footer, at most; a guess
@@ -75,7 +79,7 @@ def arrow_file(path: Path, format: str) -> ArrowFile:
     kept = [k for k, name in enumerate(schema.names) if name not in index_names]
     names = unique_names([schema.names[k] for k in kept])
 
-    def tables(n_bytes: int) -> Generator[Any, None, None]:
+    def tables(n_bytes: int) -> Generator[pa.Table, None, None]:
         import pyarrow as pa
 
         for table in read_tables(path, n_bytes):
@@ -86,21 +90,21 @@ def arrow_file(path: Path, format: str) -> ArrowFile:
     return ArrowFile(path, format, n_rows, names, types, tables)
 
 
-def _index_names(schema: Any) -> set[str]:
+def _index_names(schema: pa.Schema) -> set[str]:
     """Return the names of the columns that pandas wrote for its row index."""
     names = {name for name in schema.names if _ROW_INDEX.fullmatch(name)}
     noted = schema.pandas_metadata or {}
     return names | {name for name in noted.get("index_columns", []) if isinstance(name, str)}
 
 
-def _type_as_read(arrow_type: object) -> Any:
+def _type_as_read(arrow_type: object) -> pa.DataType:
     """Return the type in which a column is read."""
     import pyarrow as pa
 
     return pa.float64() if pa.types.is_decimal(arrow_type) else arrow_type
 
 
-def _without_decimals(column: Any) -> Any:
+def _without_decimals(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return decimals as float64, and other columns as they are."""
     import pyarrow as pa
 
@@ -110,7 +114,7 @@ def _without_decimals(column: Any) -> Any:
     return column.cast(pa.string()).cast(pa.float64())
 
 
-def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[Any, None, None]:
+def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[pa.Table, None, None]:
     """Yield tables of about `n_bytes` of a Parquet file."""
     import pyarrow as pa
 
@@ -125,7 +129,7 @@ def _tables_of_parquet(path: Path, n_bytes: int) -> Generator[Any, None, None]:
             yield pa.Table.from_batches([batch])
 
 
-def _tables_of_ipc(path: Path, n_bytes: int) -> Generator[Any, None, None]:
+def _tables_of_ipc(path: Path, n_bytes: int) -> Generator[pa.Table, None, None]:
     """Yield tables of about `n_bytes` of a Feather or Arrow file, which is mapped."""
     with _open_ipc(path) as table:
         step = rows_in(n_bytes, table.nbytes / max(1, table.num_rows))
@@ -133,7 +137,7 @@ def _tables_of_ipc(path: Path, n_bytes: int) -> Generator[Any, None, None]:
             yield table.slice(start, step)
 
 
-def _refuse_huge(path: Path, metadata: Any) -> None:
+def _refuse_huge(path: Path, metadata: pq.FileMetaData) -> None:
     """Refuse a file whose rows take very many times its bytes; a conversion reads it in parts."""
     promised = _VALUE_BYTES * metadata.num_rows * metadata.num_columns
     most = max(_SLACK_BYTES, _EXPANSION * path.stat().st_size)
@@ -145,7 +149,7 @@ def _refuse_huge(path: Path, metadata: Any) -> None:
 
 
 @contextmanager
-def _open_parquet(path: Path) -> Iterator[Any]:
+def _open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a ``pyarrow.parquet.ParquetFile``."""
     try:
         import pyarrow.parquet as pq
@@ -163,7 +167,7 @@ def _open_parquet(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def _open_ipc(path: Path) -> Iterator[Any]:
+def _open_ipc(path: Path) -> Iterator[pa.Table]:
     """Open a Feather file, an Arrow file or an Arrow stream, mapped; yields the whole table."""
     try:
         import pyarrow as pa

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import scipy.sparse as sp
 
@@ -19,6 +19,9 @@ from saddlesvm.data.store_format import check_alike
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.rows.small_types import widen
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 MEMORY = 256 << 20  # bytes for the rows in memory unless the caller says otherwise; a guess
 LEAST_MEMORY = 1 << 20  # bytes
 _BLOCKS_IN_MEMORY = 16  # blocks' sizes in memory at once: as text, parsed, sorted, written
@@ -31,14 +34,14 @@ def convert(
     label: Label = None,
     header: bool | Literal["auto"] = "auto",
     n_features: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     task: Task | None = None,
     scale: float = 1.0,
     zero_based: bool | Literal["auto"] = "auto",
     memory: int = MEMORY,
     overwrite: bool = False,
     drop_columns: Sequence[str | int] = (),
-    advance: Callable[[float], Any] | None = None,
+    advance: Callable[[float], object] | None = None,
 ) -> Store:
     r"""Write a data file, or several in turn, as a store.
 
@@ -114,7 +117,7 @@ def _write_store(
     how: ReadOptions,
     n_bytes: int,
     overwrite: bool,
-    advance: Callable[[float], Any] | None,
+    advance: Callable[[float], object] | None,
 ) -> None:
     """Write the files of these names as a store, from blocks of about `n_bytes`."""
     # Values keep their own types while they are read.

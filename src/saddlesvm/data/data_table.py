@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.errors import DataError
 from saddlesvm.rows.small_types import kept_type, widen
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import LabelsLike
 
 Label: TypeAlias = str | int | Literal[False] | None
 Task: TypeAlias = Literal["classification", "regression"]
@@ -231,7 +234,7 @@ def ready_matrix(
     return _with_width(X, source, n_features)
 
 
-def _ready_array(X: Any, dtype: np.dtype) -> Any:
+def _ready_array(X: np.ndarray, dtype: np.dtype) -> Any:
     """Return a dense matrix in C order, of a type that is kept."""
     kept = kept_type(X.dtype)
     # NumPy takes None for float64 in comparisons, and so None is asked for first.
@@ -240,7 +243,7 @@ def _ready_array(X: Any, dtype: np.dtype) -> Any:
     return np.ascontiguousarray(X if X.dtype == dtype else X.view(dtype))
 
 
-def _ready_csr(X: Any, source: str, dtype: np.dtype) -> Any:
+def _ready_csr(X: sp.sparray | sp.spmatrix, source: str, dtype: np.dtype) -> Any:
     """Return a CSR matrix with sorted and unique indices, of 32 bits if they suffice."""
     X = X.tocsr().astype(dtype, copy=False)
     try:
@@ -275,7 +278,7 @@ def _with_width(X: Any, source: str, n_features: int | None) -> Any:
     return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
-def ready_labels(y: Any, n_rows: int, source: str, *, task: Task | None) -> np.ndarray:
+def ready_labels(y: LabelsLike, n_rows: int, source: str, *, task: Task | None) -> np.ndarray:
     """Return labels in the form of `Table.y`.
 
     Raises
@@ -376,7 +379,7 @@ class Cells(NamedTuple):
         return np.array(check_classes(self.texts, "the column of the labels"))[self.codes]
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return True for None, NaN, and pandas' marks of missing values."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True

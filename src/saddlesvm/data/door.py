@@ -9,7 +9,7 @@ once: to float32 if that holds every number of the type, else to float64.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -26,6 +26,9 @@ from saddlesvm.rows.memory_plan import does_not_fit
 from saddlesvm.rows.passes import Passes, squared_norms
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.rows.small_types import FLOATS, SMALL, kept_type, precision_of, widen
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import Matrix, RowsLike
 
 # Options of estimators that need rows in memory, and not in a place of their own.
 OPTIONS_IN_MEMORY = ("probability", "warm_start", "checkpoint")
@@ -129,8 +132,8 @@ def checked_data(
 
 
 def check_design(
-    X: Any,
-    estimator: Any = None,
+    X: RowsLike,
+    estimator: object = None,
     *,
     reset: bool = False,
     repeats: bool = False,
@@ -179,7 +182,7 @@ def check_design(
     return design
 
 
-def _convert(X: Any, estimator: Any, repeats: bool) -> Any:
+def _convert(X: RowsLike, estimator: object, repeats: bool) -> Matrix:
     """Convert X as scikit-learn does; CSR rows name a column once, unless they may repeat it."""
     with naming_columns(X):
         checked = check_array(
@@ -197,7 +200,7 @@ def _convert(X: Any, estimator: Any, repeats: bool) -> Any:
     return canonical(checked)
 
 
-def _note_features(estimator: Any, X: Any, names: Any, width: int, reset: bool) -> None:
+def _note_features(estimator: Any, X: object, names: Any, width: int, reset: bool) -> None:
     """Note the features of rows, or raise ValueError if they differ from the noted features."""
     is_array = isinstance(X, np.ndarray)
     noted = vars(estimator)
@@ -236,7 +239,7 @@ def refuse_place(X: Passes, what: str) -> NoReturn:
     )
 
 
-def check_place(estimator: Any, X: Passes, *, reset: bool) -> Passes:
+def check_place(estimator: object, X: Passes, *, reset: bool) -> Passes:
     """Return rows in a place of their own, and note or compare their number of features.
 
     Raises
@@ -292,7 +295,7 @@ def take_without_conversion(X: Any, memory: Any = None) -> np.ndarray | None:
     return X if memory is not None or does_not_fit(X, None) else None
 
 
-def _is_frame(X: Any) -> bool:
+def _is_frame(X: RowsLike) -> bool:
     """Return True for a table of columns, each with its type, as pandas has them."""
     return hasattr(X, "to_numpy") and hasattr(getattr(X, "dtypes", None), "iloc")
 

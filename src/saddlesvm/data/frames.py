@@ -39,7 +39,10 @@ from saddlesvm.data.typed_columns import BadCell, typed_frame
 from saddlesvm.runtime.extras import how_to_install
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import pandas as pd
+    import pyarrow as pa
 
 TABLE_FORMATS = ("csv", "jsonl", "parquet", "arrow")
 SAMPLE_BYTES = 1 << 24  # bytes of the rows that tell the kinds, at most; a guess
@@ -122,7 +125,7 @@ class TableFile:
             yield columns, y, share
 
 
-def import_pandas(what: str) -> Any:
+def import_pandas(what: str) -> ModuleType:
     """Return the module pandas; raises DataError if it is not installed."""
     try:
         import pandas
@@ -248,7 +251,7 @@ def read_frame(
     file: TableFile,
     kinds: Mapping[str, Kind],
     label: str | None,
-    advance: Callable[[float], Any] | None = None,
+    advance: Callable[[float], object] | None = None,
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
     """Read all rows of a file, in the types of their kinds, and the labels.
 
@@ -470,7 +473,7 @@ def _open_jsonl(path: Path) -> OpenTable:
 
 def _read_objects(
     path: Path, n_bytes: int
-) -> Generator[tuple[list[dict[str, Any]], float], None, None]:
+) -> Generator[tuple[list[dict[str, object]], float], None, None]:
     """Yield lists of the JSON objects on about `n_bytes` of lines, and the share that was read."""
     rows: list[dict[str, Any]] = []
     size = 0
@@ -517,7 +520,7 @@ def frame_of_arrow(table: Any, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({name: _series_of_arrow(table.column(k)) for k, name in enumerate(names)})
 
 
-def _series_of_arrow(column: Any) -> Any:
+def _series_of_arrow(column: pa.ChunkedArray) -> pd.Series:
     """Return a column for pandas: times of the day as seconds, dates as moments."""
     import pyarrow as pa
 

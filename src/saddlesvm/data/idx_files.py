@@ -9,7 +9,6 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def idx_source(path: Path, how: ReadOptions) -> Source:
     return replace(array_source(path, "idx", images, y), n_bytes=n_bytes)
 
 
-def _read_idx(path: Path) -> np.ndarray[Any, Any]:
+def _read_idx(path: Path) -> np.ndarray:
     """Return the array in an idx file."""
     with reading(path), open_bytes(path) as file:
         # Two zero bytes, the code of the type, the number of dimensions; then four bytes for each

@@ -7,7 +7,7 @@ parts of one data set.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -15,8 +15,11 @@ from scipy import sparse
 from saddlesvm.data.arrow_columns import arrow_matrix, is_arrow
 from saddlesvm.data.store import Store, is_store, join_stores
 
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import Matrix, RowsLike
 
-def as_matrix(X: Any, memory: Any = None) -> tuple[Any, list[str] | None]:
+
+def as_matrix(X: Any, memory: Any = None) -> tuple[object, list[str] | None]:
     """Return rows as scikit-learn can check them, and the names of their columns, if any.
 
     Parameters
@@ -36,14 +39,14 @@ def as_matrix(X: Any, memory: Any = None) -> tuple[Any, list[str] | None]:
     return X, names
 
 
-def _rows_of_store(store: Store, memory: Any) -> Any:
+def _rows_of_store(store: Store, memory: object) -> Matrix:
     """Return the rows of a store, whose parts are joined in the memory that a fit may take."""
     if store.n_parts > 1:
         return join_stores([store], memory)[0]
     return store.X
 
 
-def open_rows(X: Any) -> tuple[Any, list[str] | None]:
+def open_rows(X: RowsLike) -> tuple[Any, list[str] | None]:
     """Return rows as an array, and the names of their columns, if they have any.
 
     Parameters
@@ -71,7 +74,7 @@ def open_rows(X: Any) -> tuple[Any, list[str] | None]:
     return as_numpy(X), None
 
 
-def as_numpy(values: Any) -> Any:
+def as_numpy(values: object) -> Any:
     """Return an array of another library as NumPy's, without a copy if it supports DLPack.
 
     Anything else is returned as it is: scikit-learn converts it, or says why it cannot.
@@ -87,7 +90,7 @@ def as_numpy(values: Any) -> Any:
         return values
 
 
-def _is_data_frame(X: Any) -> bool:
+def _is_data_frame(X: RowsLike) -> bool:
     """Return True for a data frame of pandas or polars."""
     if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
         return False
@@ -116,21 +119,23 @@ def _has_lists(X: Any) -> bool:
     return False
 
 
-def are_stores(X: Any) -> bool:
+def are_stores(X: RowsLike) -> bool:
     """Return True for a list of stores, opened or by their paths."""
     if not isinstance(X, (list, tuple)) or not X:
         return False
     return all(map(_is_store_or_path, X))
 
 
-def _is_store_or_path(item: Any) -> bool:
+def _is_store_or_path(item: object) -> bool:
     """Return True for a store, or the path of a store."""
     if isinstance(item, Store):
         return True
     return isinstance(item, (str, os.PathLike)) and is_store(item)
 
 
-def split_store(X: Any, y: Any, sample_weight: Any, memory: Any = None) -> tuple[Any, Any, Any]:
+def split_store(
+    X: Any, y: object, sample_weight: object, memory: Any = None
+) -> tuple[Any, Any, Any]:
     """Return rows, labels and weights: those given, or those of a store that is given as X.
 
     Weights that are given replace the weights of the store. Several stores in a list are joined,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -215,7 +215,7 @@ class DistinctTexts:
         self.texts = pd.Series(as_objects(counts.index.tolist()), dtype=object)
         self.counts = counts.to_numpy()
 
-    def share(self, is_chosen: Any) -> float:
+    def share(self, is_chosen: object) -> float:
         """Return the share of rows whose text is chosen, given a truth value for each text."""
         n_chosen = self.counts[np.asarray(is_chosen, dtype=bool)].sum()
         return float(n_chosen / self.counts.sum())
@@ -225,7 +225,7 @@ class DistinctTexts:
         return self.share(self.texts.str.fullmatch(pattern))
 
 
-def as_objects(values: Sequence[Any]) -> np.ndarray:
+def as_objects(values: Sequence[object]) -> np.ndarray:
     """Return values of any type, lists too, as an array of objects of shape (n,)."""
     objects = np.empty(len(values), dtype=object)
     objects[:] = values

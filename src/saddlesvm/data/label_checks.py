@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +12,11 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from saddlesvm.data.data_table import is_missing
 from saddlesvm.data.inputs import as_numpy
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from saddlesvm.runtime.data_types import LabelsLike
 
 
 def explain_unordered(labels: np.ndarray) -> str | None:
@@ -29,7 +34,7 @@ def explain_unordered(labels: np.ndarray) -> str | None:
     return None
 
 
-def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
+def check_weights(sample_weight: ArrayLike | None, n: int) -> np.ndarray | None:
     """Return weights of rows as float64 of shape (n,), or None.
 
     Raises
@@ -144,7 +149,7 @@ def find_codes(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.searchsorted(classes, labels)
 
 
-def check_targets(y: Any, n: int) -> np.ndarray:
+def check_targets(y: object, n: int) -> np.ndarray:
     """Return regression targets as finite float64 of shape (n,).
 
     Raises
@@ -161,7 +166,7 @@ def check_targets(y: Any, n: int) -> np.ndarray:
     return np.ascontiguousarray(targets, dtype=np.float64)
 
 
-def has_columns(y: Any) -> bool:
+def has_columns(y: LabelsLike) -> bool:
     """Return True for labels of several columns: a sparse matrix, or rows of several values."""
     if sparse.issparse(y):
         return True
@@ -174,7 +179,7 @@ def has_columns(y: Any) -> bool:
     return len(shape) == 2 and shape[1] > 1
 
 
-def refuse_columns(y: Any, what: str) -> None:
+def refuse_columns(y: LabelsLike, what: str) -> None:
     """Raise ValueError, with what cannot be done, for labels or targets of several columns."""
     if has_columns(y):
         raise ValueError(f"{what} needs a y of shape (n,); this one has several columns")
@@ -214,7 +219,7 @@ def check_indicator(y: Any, n: int) -> sparse.csc_array:
     return indicator
 
 
-def check_target_columns(y: Any, n: int) -> np.ndarray:
+def check_target_columns(y: LabelsLike, n: int) -> np.ndarray:
     """Return targets of several columns as finite float64, shape (n, k), each column contiguous.
 
     Raises

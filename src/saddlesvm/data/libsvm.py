@@ -98,7 +98,7 @@ def libsvm_source(path: Path, how: ReadOptions) -> Source:
     )
 
 
-def _read_whole(path: Path, how: ReadOptions, advance: Callable[[float], Any] | None) -> Block:
+def _read_whole(path: Path, how: ReadOptions, advance: Callable[[float], object] | None) -> Block:
     """Read all rows, in a single pass even if the first index turns out to be 0."""
     blocks = []
     for block in libsvm_blocks(path, how):

@@ -149,7 +149,7 @@ def _ends_word(mark: object) -> Any:
 
 
 @inlined
-def _skip_query(text: Any, p: Any) -> Any:
+def _skip_query(text: np.ndarray, p: int) -> Any:
     """Return the place after a ``qid:`` entry, if there is such an entry here."""
     if (
         text[p] != SMALL_Q
@@ -164,7 +164,7 @@ def _skip_query(text: Any, p: Any) -> Any:
 
 
 @inlined
-def _parse_index(text: Any, p: Any) -> Any:
+def _parse_index(text: np.ndarray, p: int) -> Any:
     """Return a whole number without a sign, and the place after its colon; -1 if there is none."""
     index = np.int64(0)
     start = p
@@ -202,7 +202,7 @@ leading_zeros = instruction("leading_zeros", lambda a: 64 - int(a).bit_length())
 
 
 @inlined
-def _nearest_double(w: Any, q: Any, powers: Any) -> Any:
+def _nearest_double(w: np.uint64, q: int, powers: np.ndarray) -> np.uint64:
     """Return the bits of the double nearest to ``w * 10 ** q``, w > 0; 0 if that is undecided."""
     if q < SMALLEST_POWER or q > LARGEST_POWER:
         return U(0)
@@ -302,7 +302,7 @@ def parse_decimal(text: Any, p: Any, stop: Any, powers: Any) -> Any:
 
 
 @inlined
-def _parse_exponent(text: Any, p: Any, stop: Any) -> Any:
+def _parse_exponent(text: np.ndarray, p: int, stop: int) -> tuple[int, np.int64]:
     """Return the whole number after an "e", and the place after it; -1 if there is none."""
     negative = p < stop and text[p] == MINUS
     if p < stop and (text[p] == MINUS or text[p] == PLUS):

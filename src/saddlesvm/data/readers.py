@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from saddlesvm.data.data_table import (
 from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.formats import source_of
 from saddlesvm.data.store import Store, is_store, join_stores
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 def read(
@@ -207,7 +210,7 @@ def table_of_stores(
     )
 
 
-def load_bundled(name: str, *, dtype: Any = None) -> LabelledTable:
+def load_bundled(name: str, *, dtype: DTypeLike | None = None) -> LabelledTable:
     """Load a data set that comes with the package: "banknote", "heart" or "toy".
 
     `saddlesvm.data.bundled` describes the sets and their licences (CC BY 4.0 for the first two).

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +31,9 @@ from saddlesvm.rows.files import release_pages
 from saddlesvm.rows.memory_plan import FITS, available_memory, memory_bytes
 from saddlesvm.rows.small_types import FLOATS, precision_of, widen
 from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 BLOCK_BYTES = 1 << 24  # bytes of rows that are copied at a time; a guess
 BLOCK_VALUES = 1 << 21  # values that are written at a time; a guess
@@ -110,7 +113,7 @@ class Store:
         y: LabelsLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
-        dtype: Any = None,
+        dtype: object = None,
         overwrite: bool = False,
         feature_names: Sequence[str] | None = None,
         label_name: str | None = None,
@@ -204,7 +207,7 @@ class Store:
                 )
         return Store(self.path)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         """Return the rows of a dense store, mapped; scikit-learn's transformers take them so."""
         if self.layout != "dense":
             raise TypeError(
@@ -301,7 +304,7 @@ class Store:
             before += part.shape[0]
         return runs
 
-    def read(self, start: int, stop: int) -> tuple[Any, np.ndarray | None, np.ndarray | None]:
+    def read(self, start: int, stop: int) -> tuple[Matrix, np.ndarray | None, np.ndarray | None]:
         """Return rows, labels and weights from row `start` to row `stop`.
 
         Labels or weights that the store lacks are None. Rows of one part are mapped, rows of
@@ -468,8 +471,8 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 
 
 def join_stores(
-    stores: Sequence[Any], memory: Any = None, n_features: int | None = None
-) -> tuple[Any, Any, Any]:
+    stores: Sequence[Any], memory: object = None, n_features: int | None = None
+) -> tuple[Matrix, np.ndarray | None, np.ndarray | None]:
     """Return the rows of several stores, below each other, with their labels and weights.
 
     The rows are read into memory or, if they take more than half of it, copied into a temporary
@@ -509,7 +512,9 @@ def join_stores(
     return _stack_pieces(pieces, is_sparse, dtype)
 
 
-def _join_in_file(stores: Sequence[Store], width: int, dtype: np.dtype) -> tuple[Any, Any, Any]:
+def _join_in_file(
+    stores: Sequence[Store], width: int, dtype: np.dtype
+) -> tuple[Matrix, np.ndarray | None, np.ndarray | None]:
     """Copy the rows of several stores into a temporary store, removed when no longer used."""
     folder = tempfile.mkdtemp(prefix="saddlesvm-")
     try:
@@ -555,7 +560,7 @@ def _appended_folders(folder: Path) -> list[Path]:
     return [folder / f"{PART}{number}" for number in sorted(numbers)]
 
 
-def _combine_headers(parts: Sequence[StorePart]) -> dict[str, Any]:
+def _combine_headers(parts: Sequence[StorePart]) -> dict[str, object]:
     """Return what the headers of all parts say together."""
     headers = [part.header for part in parts]
     counts = [header.get("n_nonzero") for header in headers]
@@ -589,7 +594,7 @@ def _combine_labels(labels: Sequence[Any]) -> dict[str, Any] | None:
     return combined
 
 
-def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+def _write_blocks(writer: StoreWriter, X: Any, y: object, sample_weight: ArrayLike | None) -> None:
     """Write arrays some rows at a time."""
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     given = {"y": y, "sample_weight": sample_weight}
@@ -611,7 +616,7 @@ def _write_blocks(writer: StoreWriter, X: Any, y: Any, sample_weight: ArrayLike 
 
 def _stack_pieces(
     pieces: Sequence[tuple[Any, Any, Any]], sparse: bool, dtype: np.dtype | None = None
-) -> tuple[Any, Any, Any]:
+) -> tuple[Matrix, np.ndarray | None, np.ndarray | None]:
     """Put rows, labels and weights below each other; a single piece is returned as it is."""
     matrices = [X for X, _, _ in pieces]
     if dtype is None:
@@ -630,7 +635,7 @@ def _stack_pieces(
     return X, y, weights
 
 
-def _concatenate(columns: Sequence[Any]) -> Any:
+def _concatenate(columns: Sequence[Any]) -> np.ndarray | None:
     """Concatenate labels or weights of several parts; None if there are none."""
     if columns[0] is None:
         return None

@@ -144,7 +144,7 @@ def open_array(path: Path, allowed: tuple[np.dtype, ...], shape: tuple[int, ...]
     return StoredArray(path, dtype, shape, offset)
 
 
-def read_store_header(folder: Path) -> dict[str, Any]:
+def read_store_header(folder: Path) -> dict[str, object]:
     """Read ``store.json``, and check that it is the header of a store.
 
     Raises
@@ -180,7 +180,7 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     return found
 
 
-def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
+def open_arrays(header: dict[str, object], folder: Path) -> dict[str, StoredArray]:
     """Check the header, and open the arrays that it promises, by name.
 
     Raises
@@ -250,7 +250,7 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
     return expected
 
 
-def _value_type(name: str) -> np.dtype[Any]:
+def _value_type(name: str) -> np.dtype:
     """Return the type of the values that a header names."""
     allowed = {type_name(dtype): dtype for dtype in (*FLOATS, *SMALL)}
     if name not in allowed:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,9 @@ from saddlesvm.rows.small_types import (
     widen,
 )
 from saddlesvm.runtime.data_types import Matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 INT32_MOST = 2**31 - 1  # the largest number that an index of 32 bits can be
 
@@ -395,7 +398,7 @@ class GrowingArray:
     dtype : dtype
     """
 
-    def __init__(self, path: Path, dtype: Any) -> None:
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
         self.n_items = 0
         self.file = path.open("xb")
@@ -417,7 +420,7 @@ class GrowingArray:
             flush(self.file)
 
 
-def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     """Return the beginning of a ``.npy`` file; its length is the same for every number of rows."""
     header = {"descr": dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     file = io.BytesIO()

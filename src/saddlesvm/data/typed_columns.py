@@ -110,7 +110,7 @@ def rows_without_gaps(
     return ~has_gap if has_gap.any() else None
 
 
-def typed_column(values: pd.Series, kind: Kind, name: str) -> Any:
+def typed_column(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
     """Return a column in the type that its kind needs."""
     if kind.name == "number":
         return _as_numbers(values, kind, name)
@@ -135,7 +135,7 @@ def _as_numbers(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
     return _parse_distinct(values, kind, name, _parse_numbers)
 
 
-def _as_dates(values: pd.Series, kind: Kind, name: str) -> Any:
+def _as_dates(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
     """Return dates as datetime64 in UTC, missing dates as NaT."""
     if values.dtype.kind == "M":
         if values.dt.tz is not None:
@@ -144,7 +144,7 @@ def _as_dates(values: pd.Series, kind: Kind, name: str) -> Any:
     return _parse_distinct(values, kind, name, _parse_dates)
 
 
-def _parse_distinct(values: pd.Series, kind: Kind, name: str, parse: Any) -> Any:
+def _parse_distinct(values: pd.Series, kind: Kind, name: str, parse: Any) -> np.ndarray:
     """Parse each different text of a column once; raises BadCell for a text of another kind."""
     import pandas as pd
 
@@ -251,7 +251,7 @@ def _parse_moments(texts: pd.Series) -> np.ndarray:
     return moments
 
 
-def _as_lists(values: pd.Series, name: str) -> Any:
+def _as_lists(values: pd.Series, name: str) -> np.ndarray:
     """Return lists of numbers as arrays, all of the same length."""
     lengths = values.map(_list_length).to_numpy()
     # A cell that holds no list has a negative length.
@@ -272,7 +272,7 @@ def _as_lists(values: pd.Series, name: str) -> Any:
     return as_objects(list(rows))
 
 
-def _list_length(value: Any) -> int:
+def _list_length(value: object) -> int:
     """Return the length of a list, -1 for other values."""
     return len(value) if isinstance(value, (list, tuple, np.ndarray)) else -1
 
@@ -295,7 +295,7 @@ def as_texts(values: pd.Series, missing: frozenset[str] = frozenset({""})) -> np
     return as_objects([*texts, ""])[codes]
 
 
-def _text_of(value: Any) -> str:
+def _text_of(value: object) -> str:
     """Return a value as text."""
     if isinstance(value, (list, tuple, np.ndarray)):
         return " ".join(map(_text_of, value))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
 
 from saddlesvm.lab.bound_conditions import LEAST_ITERATIONS, check_positive
 from saddlesvm.lab.martingale_bounds import martingale_bound, strongly_convex_average_bound
@@ -69,7 +68,9 @@ __all__ = [
 MOST = 2**200  # iterations up to which T is doubled (guessed)
 
 
-def iterations_for(eps: float, bound: Callable[..., float], *arguments: Any, **options: Any) -> int:
+def iterations_for(
+    eps: float, bound: Callable[..., float], *arguments: object, **options: object
+) -> int:
     """Return the least T from which on a bound is at most `eps`.
 
     Every bound here falls with T after its first values, so doubling and bisection find T.

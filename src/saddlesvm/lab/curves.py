@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,9 @@ import pandas as pd
 from saddlesvm.lab.charts import DASHES, Chart, Series
 from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
 from saddlesvm.runtime.allowed import one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Names of axes: the column of a trace, and the title.
 AXES = {
@@ -117,7 +120,7 @@ def group_lines(frame: pd.DataFrame) -> Iterator[tuple[str, int, str, list[pd.Da
 
 def summarise_runs(
     name: str,
-    runs: list[tuple[Any, Any]],
+    runs: Sequence[tuple[object, object]],
     style: int,
     dash: str = "solid",
     logarithmic: bool = False,

@@ -194,7 +194,7 @@ class Dataset:
 
 def make_dataset(
     X: Any,
-    y: Any,
+    y: object,
     *,
     test: tuple[Any, Any] | None = None,
     task: Task = "classification",
@@ -261,7 +261,7 @@ def make_dataset(
     return Dataset(name, design, signs, task, classes, test_X, test_y, image_shape)
 
 
-def choose_positive(labels: np.ndarray, positive: object) -> tuple[Any, tuple[str, str]]:
+def choose_positive(labels: np.ndarray, positive: object) -> tuple[object, tuple[str, str]]:
     """Return the label that becomes +1, and the names of both sides.
 
     Raises

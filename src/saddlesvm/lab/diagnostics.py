@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -10,6 +10,9 @@ import pandas as pd
 from saddlesvm.fit.outcome import Record
 from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.problem.losses import Loss, make_loss
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -56,7 +59,7 @@ class Diagnostics:
     """
 
     def __init__(
-        self, X: Any, y: Any, loss: str | Loss = "hinge", every: float | None = None
+        self, X: RowsLike, y: LabelsLike, loss: str | Loss = "hinge", every: float | None = None
     ) -> None:
         self.data = make_dataset(X, y)
         self.loss = make_loss(loss, task="classification")

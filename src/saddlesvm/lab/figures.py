@@ -47,7 +47,7 @@ BINS = 60  # bars of a histogram
 
 
 def confusion_grid(
-    y: np.ndarray, predicted: np.ndarray, labels: Sequence[Any], title: str = "Confusion matrix"
+    y: np.ndarray, predicted: np.ndarray, labels: Sequence[object], title: str = "Confusion matrix"
 ) -> Grid:
     """Return the confusion matrix: true classes down, predicted classes across.
 

@@ -197,7 +197,7 @@ def kernel_plane(
 
 def classes_plane(
     X: Any,
-    y: Any,
+    y: object,
     loss: Loss,
     strength: dict[str, Any],
     intercept: bool,

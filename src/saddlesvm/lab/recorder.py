@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from saddlesvm.problem.certificate import Evaluation, evaluate
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.joint_ascent import JointAscent
+
+if TYPE_CHECKING:
+    from saddlesvm.problem.certificate import Point
 
 CERTIFIED = 1e-9  # relative gap at which a run ends
 NEWTON_STEPS = 40  # steps of Newton's method at most, each of several passes
@@ -95,7 +98,7 @@ class Recorder:
         self._append_frame([], None)
 
     @staticmethod
-    def prepare(solver: Any) -> Any:
+    def prepare(solver: object) -> object:
         """Return the solver with iterates that the page can show: the last iterate, no average."""
         if isinstance(solver, (Pegasos, SDCA)):
             return dataclasses.replace(solver, output="last")
@@ -129,7 +132,7 @@ class Recorder:
             return [int(self.state.sequence[position])]
         return []
 
-    def _point(self) -> Any:
+    def _point(self) -> Point:
         """Return the current solution."""
         return self.solver.solution(self.problem, self.state)
 
@@ -166,12 +169,12 @@ class Recorder:
         self.frames.append(frame)
         return evaluation.certificate.relative_gap
 
-    def _bars(self, point: Any) -> np.ndarray:
+    def _bars(self, point: Point) -> np.ndarray:
         """Return the heights of the bars: b of each row."""
         assert point.alpha is not None
         return np.asarray(point.alpha * self.problem.y)
 
-    def _describe_model(self, evaluation: Evaluation) -> dict[str, Any]:
+    def _describe_model(self, evaluation: Evaluation) -> dict[str, object]:
         """Return what the page draws the model from."""
         return {"w": round_values(np.append(evaluation.coef, evaluation.intercept))}
 
@@ -181,7 +184,7 @@ class Recorder:
         before: np.ndarray,
         bars: tuple[np.ndarray, np.ndarray],
         evaluation: Evaluation,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return what the page draws the effect of a visit of row i from: the lower plane."""
         x = self.plane.X[i]
         y = float(self.problem.y[i])
@@ -245,11 +248,11 @@ class KernelRecorder(Recorder):
         """Return a copy of the sums of kernel values at the rows."""
         return np.array(self.state.sums)
 
-    def _bars(self, point: Any) -> np.ndarray:
+    def _bars(self, point: Point) -> np.ndarray:
         """Return the counts."""
         return np.abs(self.state.alpha)
 
-    def _describe_model(self, evaluation: Evaluation) -> dict[str, Any]:
+    def _describe_model(self, evaluation: Evaluation) -> dict[str, object]:
         """Return the scale of the counts."""
         return {"scale": float(f"{self._scale():.6g}")}
 
@@ -259,7 +262,7 @@ class KernelRecorder(Recorder):
         before: np.ndarray,
         bars: tuple[np.ndarray, np.ndarray],
         evaluation: Evaluation,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the lower plane of row i, before and after the visit."""
         factor = self.problem.y[i] * self._scale()
         margins = (float(factor * before[i]), float(factor * self.state.sums[i]))
@@ -275,7 +278,7 @@ class ClassesRecorder(Recorder):
     watched: ClassVar[tuple[type[Any], ...]] = (JointAscent,)
 
     @staticmethod
-    def prepare(solver: Any) -> Any:
+    def prepare(solver: Any) -> object:
         """Return the solver without shrinking: each visit then computes all scores of a row."""
         return dataclasses.replace(solver, shrinking=False)
 
@@ -293,7 +296,7 @@ class ClassesRecorder(Recorder):
         """Return the dual variables against the rivals, with the sign changed."""
         return np.maximum(-point.alpha, 0.0).ravel()
 
-    def _describe_model(self, evaluation: Evaluation) -> dict[str, Any]:
+    def _describe_model(self, evaluation: Evaluation) -> dict[str, object]:
         """Return the weights and the intercept of each class."""
         W = np.column_stack([evaluation.coef, evaluation.intercept])
         return {"w": round_values(W.ravel())}
@@ -304,7 +307,7 @@ class ClassesRecorder(Recorder):
         before: np.ndarray,
         bars: tuple[np.ndarray, np.ndarray],
         evaluation: Evaluation,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the slopes ``G_k = e_ik + x_i . w_k`` of row i before and after the visit."""
         x = np.append(self.plane.X[i], 1.0)
         e = np.arange(len(self.plane.classes)) != self.plane.y[i]

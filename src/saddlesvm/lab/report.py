@@ -312,7 +312,7 @@ def write_pairs(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in pairs)
 
 
-def embed_json(value: Any) -> str:
+def embed_json(value: object) -> str:
     """Return JSON in ASCII whose text can neither begin nor end an element or a script."""
     text = json.dumps(value, separators=COMPACT)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -12,6 +12,8 @@ from saddlesvm.lab.displays import GapDisplay, PathDisplay
 from saddlesvm.lab.report import Item, Prose, Report, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from saddlesvm.estimators.base import Estimator
 
 FEATURES_SHOWN = 15  # features for each class (guessed: a screen)
@@ -124,7 +126,7 @@ def closing_items(model: Estimator) -> list[Item]:
     return [display.closing_chart() if is_single else display.chart()]
 
 
-def features_table(best: list[tuple[Any, ...]], caption: str) -> Item:
+def features_table(best: Sequence[tuple[object, ...]], caption: str) -> Item:
     """Return a table of features, with bounds of the optimum's weights if they are known."""
     if not best:
         return Prose(
@@ -136,7 +138,7 @@ def features_table(best: list[tuple[Any, ...]], caption: str) -> Item:
     return Table(titles, rows, caption)
 
 
-def class_heading(model: Estimator, label: Any) -> str:
+def class_heading(model: Estimator, label: object) -> str:
     """Return the class that the features of a table speak for, in words."""
     if not hasattr(model, "classes_"):
         return "The largest weights, of either sign."

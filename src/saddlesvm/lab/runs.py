@@ -158,7 +158,7 @@ def run_solver(
     seed: int = 0,
     stop: threading.Event | None = None,
     ticker: object = None,
-) -> tuple[list[dict[str, Any]], FitResult]:
+) -> tuple[list[dict[str, object]], FitResult]:
     """Fit, and measure the errors when the clock has stopped.
 
     Returns
@@ -182,7 +182,7 @@ def run_solver(
     return rows, result
 
 
-def trace_rows(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
+def trace_rows(dataset: Dataset, records: list[Record]) -> list[dict[str, object]]:
     """Return the records of a fit as rows of the trace, without the columns that name the cell."""
     if not records:
         return []
@@ -203,7 +203,7 @@ def trace_rows(dataset: Dataset, records: list[Record]) -> list[dict[str, Any]]:
 
 def run_peer(
     dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, seed: int = 0
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Climb a peer's ladder of fits, and evaluate every fit by our objective."""
     setting = setting_of(dataset, problem)
     # The first fit in a process loads code, which the comparison does not time.
@@ -214,7 +214,7 @@ def run_peer(
     return rows
 
 
-def peer_row(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, Any]:
+def peer_row(dataset: Dataset, problem: Problem, rung: Rung) -> dict[str, object]:
     """Return a peer's model as a row of the trace."""
     evaluation = evaluate_weights(problem, rung.w)
     train, test = dataset.errors(evaluation.coef, evaluation.intercept)
@@ -356,7 +356,7 @@ class Cell:
         strength = f"lambda = {problem.lam:g}" if problem.uses_lambda else f"C = {problem.C:g}"
         return f"{name}, {spelled(problem.loss)}, {strength}, repeat {self.repeat + 1}"
 
-    def run(self, stop: threading.Event, bar: LabProgress) -> list[dict[str, Any]]:
+    def run(self, stop: threading.Event, bar: LabProgress) -> list[dict[str, object]]:
         """Run the cell, and return its rows with the columns that name it."""
         problem = self.problem
         # A solver of ours is certified along the way; a peer is fitted again and again.

@@ -189,7 +189,7 @@ def watch(
     return Watch(f"{versus} on {name}", scene, command)
 
 
-def parse_watched(given: Any) -> Contender:
+def parse_watched(given: object) -> Contender:
     """Return a solver that can be shown, given by name or as an object, with its options."""
     if isinstance(given, str):
         name = given.partition(":")[0]

@@ -383,7 +383,7 @@ def check(algorithm: str, function: Callable[..., object]) -> Agreement:
     return min(agreements, key=lambda agreement: agreement.worst)
 
 
-def _call(function: Callable[..., Any], case: Case) -> Sequence[Any]:
+def _call(function: Callable[..., object], case: Case) -> Sequence[object]:
     """Call the function for a case, and return its answers as a tuple."""
     returned = function(*case.arguments(), **case.options)
     answers = returned if isinstance(returned, tuple) else (returned,)
@@ -394,7 +394,7 @@ def _call(function: Callable[..., Any], case: Case) -> Sequence[Any]:
     return answers
 
 
-def _difference(given: Any, expected: Any) -> float:
+def _difference(given: object, expected: object) -> float:
     """Return the largest difference, relative to the largest value; infinite for a wrong shape."""
     given = np.asarray(given, dtype=np.float64)
     expected = np.asarray(expected, dtype=np.float64)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from saddlesvm.data import DataError, atomic_write
 from saddlesvm.lab.runs import label_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Types of columns.
 TEXT = "str"
@@ -49,7 +52,7 @@ PROBLEM = ["loss", "C"]  # the columns that identify a problem
 ENDINGS = (".parquet", ".csv")
 
 
-def tidy_trace(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def tidy_trace(rows: Sequence[dict[str, object]]) -> pd.DataFrame:
     """Return a trace table of rows; missing values become empty text, 0 or NaN.
 
     Returns
@@ -94,7 +97,7 @@ def strength_texts(frame: pd.DataFrame) -> tuple[str, dict[float, str]]:
     return "C", {float(C): f"{C:g}" for C in frame["C"].unique()}
 
 
-def done_cells(frame: pd.DataFrame) -> set[tuple[Any, ...]]:
+def done_cells(frame: pd.DataFrame) -> set[tuple[object, ...]]:
     """Return the cells (solver, options, loss, C, repeat) of a table that ran to their end."""
     ended = frame[(frame["outcome"] != "") & (frame["outcome"] != "interrupted")]
     return set(ended[CELL].itertuples(index=False, name=None))

@@ -113,7 +113,7 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def _is_float_sized(given: Any) -> bool:
+def _is_float_sized(given: object) -> bool:
     """Return False for a whole number that is too large for a float."""
     return not isinstance(given, int) or given.bit_length() <= MOST_BITS
 

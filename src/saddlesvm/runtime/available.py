@@ -14,7 +14,7 @@ class Available:
     Like :func:`sklearn.utils.metaestimators.available_if`, whose message names the method alone.
     """
 
-    def __init__(self, method: Callable[..., Any], check: Callable[[Any], object]) -> None:
+    def __init__(self, method: Callable[..., object], check: Callable[[object], object]) -> None:
         self.method = method
         self.check = check
         functools.update_wrapper(cast(Any, self), method)
@@ -29,20 +29,20 @@ class Available:
             message = f"This {kind!r} has no attribute {name!r}: {error}"
             raise AttributeError(message, name=name, obj=thing) from None
 
-    def __get__(self, thing: object, owner: type | None = None) -> Callable[..., Any]:
+    def __get__(self, thing: object, owner: type | None = None) -> Callable[..., object]:
         if thing is not None:
             self.refuse(thing)
             return MethodType(self.method, thing)
 
         # The method of the class takes the object as its first argument.
         @functools.wraps(self.method)
-        def check_and_call(estimator: object, *given: Any, **options: Any) -> Any:
+        def check_and_call(estimator: object, *given: object, **options: object) -> object:
             self.refuse(estimator)
             return self.method(estimator, *given, **options)
 
         return check_and_call
 
 
-def available_if(check: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
+def available_if(check: Callable[[object], object]) -> Callable[[Callable[..., Any]], Any]:
     """Decorate a method that exists if `check` does not raise AttributeError."""
     return functools.partial(Available, check=check)

@@ -10,7 +10,12 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from rich import progress
 
 BAR_WIDTH = 16  # characters: the words beside it fit into a line of 80
 REDRAW = 0.2  # seconds between two pictures in a notebook; a guess
@@ -58,7 +63,9 @@ class Bar:
         self.drawn.stop()
 
 
-def make_terminal_bar(parts: str, words: str, total: float, now: Callable[[], str]) -> Any:
+def make_terminal_bar(
+    parts: str, words: str, total: float, now: Callable[[], str]
+) -> progress.Progress:
     """Return a bar of rich's on standard error, with a single task, number 0."""
     from rich import progress
     from rich.console import Console
@@ -69,7 +76,7 @@ def make_terminal_bar(parts: str, words: str, total: float, now: Callable[[], st
 
         max_refresh = None
 
-        def render(self, task: Any) -> Text:
+        def render(self, task: progress.Task) -> Text:
             return Text(now() or task.description)
 
     # rich draws the columns from left to right, and removes the bar at the end.
@@ -88,7 +95,7 @@ def make_terminal_bar(parts: str, words: str, total: float, now: Callable[[], st
     return bar
 
 
-def notebook_display() -> Any:
+def notebook_display() -> ModuleType | None:
     """Return IPython's ``display`` module if this runs in a notebook, else None."""
     ipython = sys.modules.get("IPython")
     if ipython is None or type(ipython.get_ipython()).__name__ != "ZMQInteractiveShell":
@@ -102,7 +109,7 @@ class NotebookBar:
     It needs no widgets.
     """
 
-    def __init__(self, display: Any, words: str, total: float) -> None:
+    def __init__(self, display: ModuleType, words: str, total: float) -> None:
         self.display = display
         self.words = words
         self.total = total

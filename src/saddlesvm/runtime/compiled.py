@@ -24,12 +24,15 @@ import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from saddlesvm.runtime.clock import WATCH
 from saddlesvm.runtime.lazy import LateFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -77,14 +80,16 @@ class CompiledFunction:
         True if the compiled code is kept on disk.
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any], saved: bool) -> None:
+    def __init__(
+        self, function: Callable[..., object], options: Mapping[str, object], saved: bool
+    ) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
         self.options = options
         self.saved = saved
         self.made: Any = None
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> Any:
         return (self.made or self.dispatcher())(*arguments)
 
     def dispatcher(self) -> Any:
@@ -96,7 +101,7 @@ class CompiledFunction:
         return self.made
 
     @property
-    def _numba_type_(self) -> Any:
+    def _numba_type_(self) -> object:
         """Numba's type of this function, for compiled code that calls it."""
         return self.dispatcher()._numba_type_
 
@@ -113,7 +118,7 @@ class Instruction:
         self.name = name
 
     @property
-    def _numba_type_(self) -> Any:
+    def _numba_type_(self) -> object:
         """Numba's type of this instruction, for compiled code that calls it."""
         return type_of_instruction(self.name)
 
@@ -125,7 +130,7 @@ def instruction(name: str, in_python: Callable[..., object]) -> Callable[..., An
 
 
 @functools.cache
-def is_at_hand(compiled: Any) -> bool:
+def is_at_hand(compiled: object) -> bool:
     """Return True if a kernel was compiled earlier, or came with the wheel: it loads in no time.
 
     The answer is the same throughout a process. It says nothing of the argument types, which only
@@ -169,7 +174,7 @@ def silence(function: Function) -> Function:
     """Return a kernel that Python runs, without warnings about values that are not finite."""
 
     @functools.wraps(function)
-    def call_silently(*arguments: Any) -> Any:
+    def call_silently(*arguments: object) -> object:
         with np.errstate(all="ignore"):
             return function(*arguments)
 
@@ -177,7 +182,7 @@ def silence(function: Function) -> Function:
     return call_silently  # type: ignore[return-value]
 
 
-def _compile(function: Function, options: dict[str, Any]) -> Function:
+def _compile(function: Function, options: Mapping[str, object]) -> Function:
     """Return a kernel, kept on disk; a Python function if nothing is compiled."""
     if INTERPRETED:
         return silence(function)
@@ -219,7 +224,7 @@ def inlined_search(function: Function) -> Function:
     return _compile_helper(function, SEARCHING | INLINE)
 
 
-def _compile_helper(function: Function, options: dict[str, Any]) -> Function:
+def _compile_helper(function: Function, options: Mapping[str, object]) -> Function:
     """Return a helper with these options; the Python function if nothing is compiled."""
     made: Any = function if INTERPRETED else CompiledFunction(function, options, saved=False)
     return made
@@ -252,7 +257,7 @@ def arithmetic(function: Function) -> Function:
     return operation(lambda *types: function)(function)
 
 
-def _choose(condition: bool, a: object, b: object) -> Any:
+def _choose(condition: bool, a: object, b: object) -> object:
     """Return what :func:`select` does, in compiled code."""
     return a if condition else b
 

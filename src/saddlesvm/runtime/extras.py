@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
-def import_extra(module: str, extra: str, what: str) -> Any:
+def import_extra(module: str, extra: str, what: str) -> ModuleType:
     """Import a module that comes with an extra.
 
     Raises

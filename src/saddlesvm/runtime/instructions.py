@@ -30,7 +30,7 @@ FIRST_CACHE = 3
 SECOND_CACHE = 2
 
 
-def _prefetch_into(cache: int) -> Callable[..., Any]:
+def _prefetch_into(cache: int) -> Callable[..., object]:
     """Return the instruction that loads the cache line at a byte offset in an array.
 
     It never faults, wherever the offset leads.
@@ -65,7 +65,7 @@ def _prefetch_into(cache: int) -> Callable[..., Any]:
     return prefetch_line
 
 
-def _reinterpret(to: types.Type, source: types.Type) -> Callable[..., Any]:
+def _reinterpret(to: types.Type, source: types.Type) -> Callable[..., object]:
     """Return the instruction that reads the bits of a number as a number of another type."""
 
     def reinterpret(typingctx: TypingContext, x: types.Type) -> Written:
@@ -276,7 +276,7 @@ INTRINSICS: dict[str, Callable[..., Any]] = {
 
 
 @functools.cache
-def type_of_instruction(name: str) -> Any:
+def type_of_instruction(name: str) -> object:
     """Return Numba's type of an instruction."""
     made = intrinsic(INTRINSICS[name])
     # Numba learns of the new intrinsic by refreshing its registries.

@@ -24,13 +24,16 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from saddlesvm.runtime.argument_types import classes_in, is_outside, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PACKAGE = Path(__file__).parents[1]
 FOLDER = PACKAGE / "_kernels"
@@ -83,7 +86,7 @@ class CheckedCacheFile(IndexDataCacheFile):
         with suppress(OSError):
             super().save(key, data)
 
-    def _load_index(self) -> dict[Any, str]:
+    def _load_index(self) -> dict[object, str]:
         """Return the files by signature; empty if the index is of another text or version."""
         index = self._read_checked(self._index_path)
         if not isinstance(index, tuple) or len(index) != 3:
@@ -93,11 +96,11 @@ class CheckedCacheFile(IndexDataCacheFile):
         is_current = (version, stamp) == (self._version, self._source_stamp)
         return overloads if is_current and isinstance(overloads, dict) else {}
 
-    def _save_index(self, overloads: dict[Any, str]) -> None:
+    def _save_index(self, overloads: Mapping[object, str]) -> None:
         """Write the files by signature."""
         self._write(self._index_path, (self._version, self._source_stamp, overloads))
 
-    def _load_data(self, name: str) -> Any:
+    def _load_data(self, name: str) -> object:
         """Return a kernel, or None."""
         return self._read_checked(self._data_path(name))
 
@@ -111,7 +114,7 @@ class CheckedCacheFile(IndexDataCacheFile):
         with self._open_for_write(path) as file:
             file.write(MAGIC + hashlib.sha256(text).digest() + text)
 
-    def _read_checked(self, path: str) -> Any:
+    def _read_checked(self, path: str) -> object:
         """Return the contents of a file; remove it and return None if it was not written here."""
         try:
             with open(path, "rb") as file:
@@ -149,11 +152,11 @@ class KernelCache(FunctionCache):
     Each set of classes from outside the package has an index of its own.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)
         self._indices: dict[str, CheckedCacheFile] = {}
 
-    def _load_overload(self, signature: object, target: object) -> Any:
+    def _load_overload(self, signature: object, target: object) -> object:
         """Return a compiled kernel for a signature, or None."""
         if not self._choose_index(signature):
             return None
@@ -170,7 +173,7 @@ class KernelCache(FunctionCache):
             Path(files._cache_path).mkdir(parents=True, exist_ok=True)
             files.save(self._portable_key(signature, data.codegen), self._impl.reduce(data))
 
-    def _load_from_wheel(self, signature: object, target: Any) -> Any:
+    def _load_from_wheel(self, signature: object, target: Any) -> object:
         """Return the kernel that a wheel brought along, or None."""
         if not SHIPPING.uses or not fits_this_processor():
             return None
@@ -187,7 +190,7 @@ class KernelCache(FunctionCache):
         path = os.fspath(folder / self._py_func.__module__)
         return CheckedCacheFile(path, self._impl.filename_base, stamp_of(code.co_filename))
 
-    def _portable_key(self, signature: Any, codegen: object) -> Any:
+    def _portable_key(self, signature: object, codegen: object) -> object:
         """Return the key of a kernel for any processor of this kind."""
         signature, _, text = self._index_key(signature, codegen)
         return signature, PROCESSOR, text

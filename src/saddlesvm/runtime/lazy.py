@@ -56,12 +56,12 @@ class LateFunction:
     def __init__(self, home: str) -> None:
         self.home = home
 
-    def load(self) -> Callable[..., Any]:
+    def load(self) -> Callable[..., object]:
         """Import the function, and return it."""
         module, _, name = self.home.partition(":")
         function: Callable[..., Any] = getattr(importlib.import_module(module), name)
         return function
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, *arguments: object, **named: object) -> Any:
         """Import the function, and call it."""
         return self.load()(*arguments, **named)

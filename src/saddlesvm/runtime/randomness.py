@@ -27,7 +27,7 @@ def make_random(seed: int) -> np.ndarray:
 
 
 @inlined
-def next_random(state: np.ndarray) -> Any:
+def next_random(state: np.ndarray) -> np.uint64:
     """Return the next 64 random bits."""
     state[0] += U(INCREMENT)
     z = state[0]

@@ -35,7 +35,7 @@ class Most:
 
 
 def beside(
-    twin: Callable[..., Any], is_small: Callable[[Any], bool]
+    twin: Callable[..., object], is_small: Callable[[object], bool]
 ) -> Callable[[Function], Function]:
     """Let Python code that calls a kernel get its `twin` in NumPy for small work.
 

@@ -35,7 +35,7 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def blas_for(seconds: float) -> AbstractContextManager[Any]:
+def blas_for(seconds: float) -> AbstractContextManager[object]:
     """Return a context in which BLAS uses a single thread if the work is too short for more."""
     return nullcontext() if seconds > BLAS_WORTH else OneThread()
 
@@ -179,7 +179,7 @@ class Schedule:
         if self.pool is not None:
             self.pool.shutdown(cancel_futures=kind is not None)
 
-    def add(self, fit: Callable[..., Answer], *given: Any) -> Future[Answer]:
+    def add(self, fit: Callable[..., Answer], *given: object) -> Future[Answer]:
         """Return a future of the fit, which is done already if there is a single thread."""
         if self.pool is not None:
             # The limits of the fit under way are variables of the context.
@@ -189,7 +189,7 @@ class Schedule:
         future.set_result(fit(*given))
         return future
 
-    def _run(self, fit: Callable[..., Answer], *given: Any) -> Answer:
+    def _run(self, fit: Callable[..., Answer], *given: object) -> Answer:
         """Make a fit, and stop the others if it fails."""
         try:
             return fit(*given)
