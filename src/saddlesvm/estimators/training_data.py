@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from saddlesvm.data import BUNDLED, DataError, Store, Table, convert, read
@@ -364,7 +365,7 @@ def make_store(
     path: str,
     reading: Reading = DEFAULT_READING,
     *,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
     n_features: int | None = None,
     overwrite: bool = False,
     advance: Advance | None = None,
