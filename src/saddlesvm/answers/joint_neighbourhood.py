@@ -48,7 +48,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -71,6 +71,9 @@ from saddlesvm.rows.layouts import Rows, as_rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.scores import scores_of_rows
 from saddlesvm.solvers.linear_algebra import Threads, add_outer, blocks, widen
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import Matrix
 
 BOTH = math.sqrt(2.0) * (1.0 + 1e-15)  # factor for the difference of two classes' weights
 PLAIN = Curvature(None, 1.0)  # the curvature of half a square alone
@@ -153,7 +156,7 @@ class JointNeighbourhood:
             radius = BOTH * radius + 4.0 * gamma(1.0) * norm_of(centers)
         return [Neighbourhood(w, radius, curvature, self.scale) for w in centers]
 
-    def labels(self, X: Any) -> Labels:
+    def labels(self, X: Matrix) -> Labels:
         """Return the class of each row of X, shape (m, d), and whether it is proven."""
         rows = as_rows(X, self.scale)
         norms = radii(squared_norms(rows))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.solvers.smoothed import hessian_diagonal
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import Matrix
 
 
 def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray:
@@ -83,12 +86,12 @@ class Proof:
     zeros: np.ndarray
     joint: JointNeighbourhood | None = None
 
-    def score_bounds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def score_bounds(self, X: Matrix) -> tuple[np.ndarray, np.ndarray]:
         """Return lower and upper bounds of the optimum's scores, each of shape (m, len(parts))."""
         low, high = zip(*(part.score_bounds(X) for part in self.parts), strict=True)
         return np.column_stack(low), np.column_stack(high)
 
-    def labels(self, X: Any, n_classes: int, rule: Rule = "largest") -> Labels:
+    def labels(self, X: Matrix, n_classes: int, rule: Rule = "largest") -> Labels:
         """Return the labels of some rows by their scores, and whether they are the optimum's.
 
         Parameters

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from saddlesvm.data.archives import DAMAGE, Archive, open_archive, shorten_text
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.fit.outcome import Trace
 from saddlesvm.problem.certificate import KernelPoint, Point
+
+if TYPE_CHECKING:
+    from saddlesvm.problem.problem import Problem
+    from saddlesvm.solvers.base import State
 
 FORMAT = "saddlesvm checkpoint 2"
 NUMBERS = ("epochs", "rows_touched", "kernel_evaluations", "solving", "certifying")
@@ -106,7 +110,7 @@ class Checkpoint:
 
     def __init__(
         self,
-        path: Any,
+        path: str | os.PathLike[str],
         every: float = 30.0,
         every_steps: int | None = None,
         seeded: bool = True,
@@ -138,7 +142,9 @@ class CheckpointFile:
         False: the seed was drawn anew, so that any seed continues the fit.
     """
 
-    def __init__(self, given: Any, suffix: str = "", seeded: bool = True) -> None:
+    def __init__(
+        self, given: str | os.PathLike[str] | Checkpoint, suffix: str = "", seeded: bool = True
+    ) -> None:
         options = given if isinstance(given, Checkpoint) else Checkpoint(given)
         # Each sub-problem of a model has a file of its own, by its suffix.
         self.path = options.path.with_name(options.path.name + suffix)
@@ -148,7 +154,7 @@ class CheckpointFile:
         self.steps = 0
         self.written = time.monotonic()
 
-    def marks(self, problem: Any, seed: int) -> dict[str, Any]:
+    def marks(self, problem: Any, seed: int) -> dict[str, object]:
         """Return what a checkpoint and its fit must have in common besides problem and solver."""
         return {
             "form": "lambda" if problem.uses_lambda else "C",
@@ -162,7 +168,7 @@ class CheckpointFile:
         most_steps = self.every_steps or np.inf
         return time.monotonic() - self.written >= self.every or self.steps >= most_steps
 
-    def write(self, mark: dict[str, Any], saved: Saved) -> None:
+    def write(self, mark: Mapping[str, object], saved: Saved) -> None:
         """Write everything under a temporary name and rename it."""
         arrays = {f"state_{name}": np.asarray(given) for name, given in saved.state.items()}
         if isinstance(saved.point, KernelPoint):
@@ -180,7 +186,7 @@ class CheckpointFile:
         }
         self.store(header, arrays)
 
-    def store(self, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def store(self, header: Mapping[str, object], arrays: dict[str, Any]) -> None:
         """Write a header and arrays under a temporary name, and rename it."""
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         with atomic_write(self.path) as file:
@@ -204,7 +210,7 @@ class CheckpointFile:
         self.written = time.monotonic()
         self.steps = 0
 
-    def read(self, problem: Any, mark: dict[str, Any]) -> Saved | None:
+    def read(self, problem: Any, mark: Mapping[str, object]) -> Saved | None:
         """Return the contents of the file; None if there is no file.
 
         Raises
@@ -223,7 +229,7 @@ class CheckpointFile:
 
     @contextmanager
     def open(
-        self, form: str, mark: dict[str, Any], what: str = "fit"
+        self, form: str, mark: Mapping[str, object], what: str = "fit"
     ) -> Iterator[tuple[Archive, dict[str, Any]]]:
         """Open the file, and yield it with its header.
 
@@ -254,7 +260,7 @@ class CheckpointFile:
                 f"{self.path} is not a readable checkpoint ({found}); remove it to start anew"
             ) from None
 
-    def _refuse_other(self, held: dict[str, Any], mark: dict[str, Any], what: str) -> None:
+    def _refuse_other(self, held: dict[str, Any], mark: Mapping[str, object], what: str) -> None:
         """Raise :class:`OtherFit` if a checkpoint was written by another fit."""
         # Compare as JSON writes the values: a tuple in memory is a list in the file.
         plain = json.loads(json.dumps(mark))
@@ -275,13 +281,13 @@ class CheckpointFile:
                 file.unlink(missing_ok=True)
 
 
-def demand(fine: Any, what: str) -> None:
+def demand(fine: object, what: str) -> None:
     """Raise ValueError, saying `what` is wrong, unless something is fine."""
     if not fine:
         raise ValueError(what)
 
 
-def check_header(header: dict[str, Any]) -> None:
+def check_header(header: Mapping[str, object]) -> None:
     """Raise ValueError unless the header of a checkpoint has its numbers and its trace."""
     numbers: Any = header.get("numbers")
     trace: Any = header.get("trace")
@@ -344,7 +350,7 @@ def point_arrays(point: Point, prefix: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def take_point(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Point:
+def take_point(problem: Problem, arrays: dict[str, np.ndarray], prefix: str) -> Point:
     """Take a point out of the arrays; ValueError unless it has the shape of the problem's."""
     w = arrays.pop(f"{prefix}w", None)
     alpha: Any = arrays.pop(f"{prefix}alpha", None)
@@ -367,7 +373,7 @@ def take_point(problem: Any, arrays: dict[str, np.ndarray], prefix: str) -> Poin
     return Point(w, alpha)
 
 
-def take_over(state: Any, stored: Mapping[str, Any]) -> None:
+def take_over(state: State, stored: Mapping[str, np.ndarray]) -> None:
     """Give a fresh state the fields that a checkpoint holds of it.
 
     Raises
@@ -392,7 +398,7 @@ def take_over(state: Any, stored: Mapping[str, Any]) -> None:
 
 
 def make_checkpoint_file(
-    given: Any, index: int, problems: int, seeded: bool
+    given: str | os.PathLike[str] | Checkpoint | None, index: int, problems: int, seeded: bool
 ) -> CheckpointFile | None:
     """Return the checkpoint of problem `index`; None if none is `given`.
 

@@ -47,7 +47,7 @@ class Outcome(StrEnum):
     ('certified', 'The requested gap is proven. There is nothing to do.')
     """
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Outcome], tuple[str]]:
         # In a form that skops, which knows no enumerations, can write and read.
         return Outcome, (self.value,)
 

@@ -504,7 +504,7 @@ class Fit:
             self.mark["keep"] = self.limits.keep
         return self.checkpoint.read(self.problem, self.mark)
 
-    def _continue_from(self, saved: Saved, seed: int) -> Any:
+    def _continue_from(self, saved: Saved, seed: int) -> State:
         """Return the state of a run that continues a saved run; its counts and time go on."""
         self.earlier = saved.numbers
         self.watches.solving = saved.numbers["solving"]

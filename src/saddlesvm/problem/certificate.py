@@ -391,7 +391,7 @@ def evaluate(
 
 def certified(
     responses: Responses,
-    alpha: Any,
+    alpha: np.ndarray,
     pull: np.ndarray | None,
     sums: RowSums | None = None,
     drift: float = 0.0,
@@ -403,7 +403,7 @@ def certified(
 
 def certify_responses(
     responses: Responses,
-    alpha: Any,
+    alpha: np.ndarray,
     pull: np.ndarray | None,
     sums: RowSums | None = None,
     drift: float = 0.0,

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -50,6 +50,9 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.class_rows import ClassBlock, class_blocks
 from saddlesvm.rows.passes import InMemory, Part, Passes
 from saddlesvm.runtime.threads import blas_for
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 SIZED_VALUES = 2**18  # variables of a slice of rows
 # Blocks of scores are so many times smaller than those of products: a certificate takes little
@@ -96,7 +99,7 @@ class JointProblem(Problem):
         """Mean number of stored values a row, once for each class."""
         return self.n_classes * max(1.0, self.X.n_values / max(1, self.X.n_rows))
 
-    def new_weights(self, dtype: Any = np.float64) -> np.ndarray:
+    def new_weights(self, dtype: DTypeLike = np.float64) -> np.ndarray:
         """Zero weights of all classes in the layout of the rows."""
         return np.zeros(self.X.weights_shape(self.n_classes), dtype=dtype)
 
@@ -114,7 +117,7 @@ class JointProblem(Problem):
         return self.y if self.y.dtype.kind == "i" else self.y.astype(np.int32)
 
     def blocks(
-        self, dtype: Any, smaller: int = 1
+        self, dtype: DTypeLike, smaller: int = 1
     ) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
         """Yield blocks of rows, `smaller` times smaller than usual, with classes and weights."""
         for block in class_blocks(self.X, self.n_classes, dtype, smaller):
@@ -134,7 +137,7 @@ class JointProblem(Problem):
             else InMemory(self.X, self.members, self.values_per_row)
         )
 
-    def blas(self) -> AbstractContextManager[Any]:
+    def blas(self) -> AbstractContextManager[object]:
         """A context in which BLAS has a single thread while another reads blocks of files."""
         return blas_for(0.0 if self.on_files else math.inf)
 
@@ -227,7 +230,7 @@ def score_sums(
     problem: JointProblem,
     W: np.ndarray,
     factors: Sequence[float] = (1.0,),
-    alpha: Any = None,
+    alpha: np.ndarray | None = None,
     ahead: float = 0.0,
 ) -> np.ndarray:
     """Return ``sum s_i Phi`` at multiples of W, with `ahead` added to own scores, in one pass.
@@ -256,7 +259,7 @@ def score_sums(
         return problem.passes.total(of_part, len(factors) + 2)
 
 
-def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[Any, np.ndarray]:
+def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the sub-gradient at the scores of W, scaled for the best bound, and its pull.
 
     Each row is against its best rivals.
@@ -298,7 +301,7 @@ class Scores:
         self.scored = w
         self.paid = paid
 
-    def choose_dual_point(self, alpha: Any) -> tuple[Any, np.ndarray]:
+    def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
         return (
             dual_of_weights(self.problem, self.w)
@@ -306,7 +309,7 @@ class Scores:
             else (alpha, dual_weights(self.problem, alpha))
         )
 
-    def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
+    def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; sums of products with the scores only if no pull is given.
 
         If rounding has left a variable beyond its bound, all variables are shortened by as
@@ -333,7 +336,7 @@ class Scores:
             lambda t: float(score_sums(self.problem, self.w, ahead=t)[0]),
         )
 
-    def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
+    def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """The sums, and the pull of the dual point."""
         pull = dual_weights(self.problem, alpha)
         return self.sums(alpha, pull), pull
@@ -381,7 +384,7 @@ class DualSizes(NamedTuple):
         return DualSizes(*sums)._replace(over=max(self.over, other.over))
 
 
-def dual_sizes(problem: JointProblem, alpha: Any) -> DualSizes:
+def dual_sizes(problem: JointProblem, alpha: np.ndarray) -> DualSizes:
     """The sizes of a dual point of shape (n_all, K), some rows at a time; no row is read."""
     found = DualSizes()
     members = problem.members
@@ -390,7 +393,7 @@ def dual_sizes(problem: JointProblem, alpha: Any) -> DualSizes:
     return found
 
 
-def _sizes_of(problem: JointProblem, alpha: Any, chosen: np.ndarray) -> DualSizes:
+def _sizes_of(problem: JointProblem, alpha: np.ndarray, chosen: np.ndarray) -> DualSizes:
     """The sizes of some rows."""
     rival = alpha[chosen]
     own = problem.codes[chosen]

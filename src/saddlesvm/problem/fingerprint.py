@@ -15,7 +15,7 @@ from saddlesvm.rows.passes import sample_rows
 
 
 @singledispatch
-def fingerprint(problem: Any, solver: Any) -> dict[str, Any]:
+def fingerprint(problem: Any, solver: object) -> dict[str, object]:
     """Return the facts that must be equal for a checkpoint to be resumed.
 
     Another kind of problem registers its own way.
@@ -38,7 +38,7 @@ def direction_of(X: Rows) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(X.n_features + 1)
 
 
-def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]:
+def marks(problem: Problem, solver: object, products: np.ndarray) -> dict[str, object]:
     """Return the problem's size, options and data sums, and the solver.
 
     The rows' :func:`sketch` stands for the rows.
@@ -60,7 +60,7 @@ def marks(problem: Problem, solver: Any, products: np.ndarray) -> dict[str, Any]
     }
 
 
-def _plain(option: Any) -> Any:
+def _plain(option: object) -> object:
     """An option of a penalty; the sum of its bytes for an array."""
     return (
         zlib.crc32(np.ascontiguousarray(option).data) if isinstance(option, np.ndarray) else option

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -154,7 +153,9 @@ class EmptyModels:
         return least_pull(rows, pulled, bounds, missing)
 
 
-def least_pull(rows: Any, pulled: np.ndarray, bounds: np.ndarray, total: float | None) -> float:
+def least_pull(
+    rows: np.ndarray, pulled: np.ndarray, bounds: np.ndarray, total: float | None
+) -> float:
     """``min_a max_j |pulled_j + sum_i a_i x_ij|`` within bounds, with this sum if given."""
     count, d = rows.shape
     columns = sparse.csc_array(rows.T)

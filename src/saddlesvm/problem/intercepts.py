@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -433,7 +433,7 @@ def _kinked_root(
     return 0.5 * (low + high)
 
 
-def is_inside(terms: Pointwise, rows: Any, a: np.ndarray) -> np.ndarray:
+def is_inside(terms: Pointwise, rows: np.ndarray | slice, a: np.ndarray) -> np.ndarray:
     """Return which dual variables of some rows lie strictly inside their bounds."""
     s = weights_or_one(terms.weights, rows)
     left, right = methods_of(terms.loss).slopes(terms.loss, a, 0.0, terms.y[rows], s)
@@ -505,7 +505,9 @@ def balance(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: flo
 
 
 @silent
-def ways_to_bounds(terms: Pointwise, rows: Any, a: np.ndarray, upwards: bool) -> np.ndarray:
+def ways_to_bounds(
+    terms: Pointwise, rows: np.ndarray | slice, a: np.ndarray, upwards: bool
+) -> np.ndarray:
     """Return how far variables are from their bounds on one side; zero without a bound there."""
     low, high = methods_of(terms.loss).bounds(
         terms.loss, terms.y[rows], weights_or_one(terms.weights, rows)

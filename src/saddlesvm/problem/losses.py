@@ -60,7 +60,7 @@ from saddlesvm.problem.residual_losses import (
 class UnregisteredLoss(LookupError):
     """A model file names a loss from outside the package that is not registered here."""
 
-    def __init__(self, name: Any, origin: Any) -> None:
+    def __init__(self, name: object, origin: object) -> None:
         super().__init__(name, origin)
         self.name = name
         self.origin = origin

@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -213,15 +213,15 @@ class Probabilities:
         errors = score_errors(facts.rows, w, facts.loss.share)
         self.found = RowSums(sums, facts, sizes, errors, Move(4.0 * UNIT * gained, drift / C))
 
-    def choose_dual_point(self, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
+    def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """No variables, whatever is given, and the pull of the probabilities' dual point."""
         return NO_DUALS, self.pull
 
-    def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
+    def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows."""
         return self.found
 
-    def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
+    def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """The sums over the rows, and the pull."""
         return self.found, self.pull
 

@@ -222,7 +222,11 @@ def _joint(problem: JointProblem, model: Evaluation | None) -> Iterator[Candidat
         def charged(factor: float, W: np.ndarray = W) -> float:
             return problem.regularizer.value(factor * W)
 
-        def objective(factor: float, paid: Any = paid, charged: Any = charged) -> float:
+        def objective(
+            factor: float,
+            paid: Callable[[float], float] = paid,
+            charged: Callable[[float], float] = charged,
+        ) -> float:
             return primal_of(problem.C, paid(factor), charged(factor))
 
         factor, value = minimise(objective)

@@ -95,20 +95,20 @@ class Responses(Protocol):
     @property
     def offset(self) -> float | None: ...
 
-    def choose_dual_point(self, alpha: Any) -> tuple[Any, np.ndarray]:
+    def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """A feasible dual point to prove the weights by, and its pull.
 
         It is the best multiple of the given dual point, or of the sub-gradients at the
         scores.
         """
 
-    def sums(self, alpha: Any, pull: np.ndarray | None) -> RowSums:
+    def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows of the weights and a dual point.
 
         Sums of products with the scores may be infinite if the pull is given.
         """
 
-    def sums_and_pull(self, alpha: Any) -> tuple[RowSums, np.ndarray]:
+    def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """Return the sums over the rows, and the pull of the dual point."""
 
 

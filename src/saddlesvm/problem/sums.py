@@ -7,8 +7,6 @@ for (:func:`~.bounds.loss_sizes`).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from saddlesvm.problem.loss import methods_of
@@ -103,7 +101,7 @@ def bring_back(terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> None
         alpha[rows] = within_bounds(methods, terms.loss, alpha[rows], terms.y[rows], s)
 
 
-def dual_weights(problem: Problem, alpha: Any) -> np.ndarray:
+def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     """``w(alpha) = C sum_i alpha_i x_i`` in float64, the virtual feature included.
 
     Its shape is (d + 1,), or (K, d + 1) for `alpha` of shape (n_all, K).

@@ -64,7 +64,7 @@ def weight_of(weights: np.ndarray, i: int) -> float:
 silent = np.errstate(all="ignore")  # both sides of every conditional are computed
 
 
-def in_blocks(members: np.ndarray, count: int) -> list[tuple[slice, Any]]:
+def in_blocks(members: np.ndarray, count: int) -> list[tuple[slice, np.ndarray | slice]]:
     """Places among the members, some at a time, and what picks these from arrays of `count` rows.
 
     That is a slice if all rows are members, so that nothing is copied.
@@ -74,12 +74,12 @@ def in_blocks(members: np.ndarray, count: int) -> list[tuple[slice, Any]]:
     return [(some, some if members.size == count else members[some]) for some in places]
 
 
-def weights_or_one(weights: np.ndarray, rows: Any) -> Any:
+def weights_or_one(weights: np.ndarray, rows: np.ndarray | slice | int) -> Any:
     """The weights of some rows; the number 1 if an empty array says that all are 1."""
     return weights[rows] if weights.size else 1.0
 
 
-def weigh(values: np.ndarray, weights: np.ndarray, rows: Any) -> Any:
+def weigh(values: np.ndarray, weights: np.ndarray, rows: np.ndarray | slice | int) -> np.ndarray:
     """Numbers of some rows times the rows' weights; an empty array of weights means 1."""
     return weights[rows] * values if weights.size else values
 

@@ -79,7 +79,7 @@ def blocks_of_rows(indptr: np.ndarray) -> Iterator[slice]:
         start = stop
 
 
-def canonical(X: Any) -> Any:
+def canonical(X: sparse.csr_array | sparse.csr_matrix) -> sparse.csr_array | sparse.csr_matrix:
     """Return X, or a copy with duplicates summed, so that indices are unique in their row.
 
     The order of the indices in a row does not matter.
@@ -130,7 +130,7 @@ def without_spare_end(X: Any) -> Any:
     return trimmed
 
 
-def in_range(X: Any) -> bool:
+def in_range(X: sparse.csr_array | sparse.csr_matrix) -> bool:
     """Return True if the parts of a CSR matrix fit together, and all its columns exist."""
     if X.data.size != X.indices.size or X.indptr.size != X.shape[0] + 1:
         return False

@@ -8,9 +8,9 @@ a certificate rests on, whatever the type of the rows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense
 from saddlesvm.rows.passes import Part, Passes
 from saddlesvm.rows.places import FLOAT64, Memory
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 ON_DEVICE = 2**25  # values of a block there; guessed: a quarter of a gigabyte in double precision
 CPU = 1  # as DLPack numbers devices
 
 
-def is_on_device(X: Any) -> bool:
+def is_on_device(X: object) -> bool:
     """Return True for an array in memory that only its own library reads."""
     if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack_device__"):
         return False
@@ -34,19 +37,19 @@ def is_on_device(X: Any) -> bool:
     return named_otherwise or int(X.__dlpack_device__()[0]) != CPU
 
 
-def is_torch(X: Any) -> bool:
+def is_torch(X: object) -> bool:
     """Return True for a tensor of torch, which has no array namespace."""
     return type(X).__module__.partition(".")[0] == "torch"
 
 
-def namespace_of(X: Any) -> Any:
+def namespace_of(X: Any) -> ModuleType:
     """Return the functions of an array's library."""
     if is_torch(X):
         return sys.modules["torch"]
     return X.__array_namespace__()
 
 
-def sent(values: np.ndarray, like: Any, dtype: Any = None) -> Any:
+def sent(values: np.ndarray, like: Any, dtype: object = None) -> Any:
     """Return NumPy values as an array on the device of another; they keep their type by default."""
     place = {} if type(like).__module__.startswith("cupy") else {"device": like.device}
     return namespace_of(like).asarray(np.ascontiguousarray(values), dtype=dtype, **place)
@@ -126,14 +129,14 @@ class Device(Passes):
             found[rows] = place.scores(block, w)
         return found
 
-    def pull(self, alpha: Any) -> np.ndarray:
+    def pull(self, alpha: np.ndarray) -> np.ndarray:
         """Return ``sum_i alpha_i x_i`` in float64; `alpha` is over all rows of the array."""
         place = self.blocks_of()
         place.widen()
         own = alpha[self.members]
         return sum(place.pull(block, own[rows]) for rows, block in place.blocks())  # type: ignore[return-value]
 
-    def each(self, work: Callable[[Part], Any]) -> Iterable[Any]:
+    def each(self, work: Callable[[Part], object]) -> NoReturn:
         """Refuse: compiled code does not reach the rows."""
         refuse_device(self)
 
@@ -160,14 +163,14 @@ class DeviceBlocks(Memory):
         self.piece = max(LEAST_ROWS, values // max(1, self.d))
         self.block = self.piece
 
-    def cast(self, values: Any, kind: Any) -> Any:
+    def cast(self, values: Any, kind: object) -> Any:
         """Values on the device in a precision."""
         wanted = self.xp.float64 if kind == FLOAT64 else self.xp.float32
         if is_torch(values):
             return values.to(wanted)
         return values if values.dtype == wanted else self.xp.astype(values, wanted)
 
-    def read(self, rows: Any, kind: Any = None) -> Any:
+    def read(self, rows: Any, kind: object = None) -> Any:
         """Return some rows, a slice or numbers, in a precision (of the place if none is given)."""
         wanted = kind or self.kind
         if isinstance(rows, slice) and self.whole:
@@ -189,7 +192,7 @@ class DeviceBlocks(Memory):
         found[-1] = self.constant * A.sum(axis=0)
         return found
 
-    def weigh(self, block: Any, roots: np.ndarray, kind: Any) -> tuple[Any, Any]:
+    def weigh(self, block: Any, roots: np.ndarray, kind: object) -> tuple[Any, Any]:
         """Return a block times a number for each row, and these numbers, in a precision."""
         root = self.cast(sent(roots, self.array), kind)
         return self.cast(block, kind) * root[:, None], root

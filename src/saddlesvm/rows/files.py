@@ -47,7 +47,7 @@ class FilePlace(NamedTuple):
     offset: int
 
 
-def mapping_of(array: Any) -> np.memmap | None:
+def mapping_of(array: object) -> np.memmap | None:
     """Return the memory map that an array is, or is a view of."""
     while array is not None and not isinstance(getattr(array, "base", None), mmap.mmap):
         array = getattr(array, "base", None)
@@ -251,7 +251,7 @@ class BlockReader:
     def __enter__(self) -> BlockReader:
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -352,7 +352,7 @@ def register_rows(**bodies: Body) -> Callable[[type[Kind]], type[Kind]]:
     return declare
 
 
-def check_layout(X: Any) -> None:
+def check_layout(X: object) -> None:
     """Raise TypeError for rows of a type that is not registered."""
     if type(X) not in KINDS:
         raise TypeError(

@@ -7,13 +7,17 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.layouts import Rows
+
+if TYPE_CHECKING:
+    from saddlesvm.rows.matrix import CSR
+    from saddlesvm.runtime.data_types import Matrix
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -153,7 +157,7 @@ def demand_room_for_weights(width: int, vectors: int = 1) -> None:
         )
 
 
-def does_not_fit(X: Any, memory: int | None) -> bool:
+def does_not_fit(X: Matrix, memory: int | None) -> bool:
     """Return True if X is mapped from files, and larger than half of the memory."""
     if not is_mapped(X):
         return False
@@ -287,7 +291,7 @@ def _find_edges(X: Rows, n: int, count: int) -> np.ndarray:
     return np.unique(np.array(edges, dtype=np.int64))
 
 
-def _find_row(X: Any, size: float, entry_bytes: int, row_bytes: int) -> int:
+def _find_row(X: CSR, size: float, entry_bytes: int, row_bytes: int) -> int:
     """Return the first row before which there are at least `size` bytes, by bisection."""
     low = 0
     high = X.indptr.size - 1

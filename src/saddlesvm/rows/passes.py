@@ -49,7 +49,7 @@ class Part(NamedTuple):
     first: int = 0
     last: int = -1
 
-    def of(self, values: Any) -> Any:
+    def of(self, values: np.ndarray) -> np.ndarray:
         """Return the entries of an array over the whole matrix that belong to `X`, as a view."""
         return values if self.last < 0 else values[self.first : self.last]
 

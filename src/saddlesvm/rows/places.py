@@ -20,7 +20,7 @@ long (Reuters-21578, 9,465 x 14,577 with 51 classes), and level with 10 classes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +29,9 @@ from saddlesvm.rows.class_rows import sparse_add, sparse_scores
 from saddlesvm.rows.matrix import CSR, IN_CACHE as IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
 from saddlesvm.rows.small_types import widen
 from saddlesvm.rows.sparse_products import add_outer_products, add_products, multiply_by_columns
+
+if TYPE_CHECKING:
+    from saddlesvm.rows.passes import Passes
 
 FLOAT64 = np.dtype(np.float64)
 # Features a stored value of a row up to which the BLAS sums outer products faster; derived: 6e10
@@ -84,7 +87,7 @@ class Memory:
                 # SciPy's products read rows once: blocks gain nothing if none is widened.
                 self.block = max(1, self.n)
 
-    def read(self, rows: Any, kind: Any = None) -> Any:
+    def read(self, rows: slice | np.ndarray, kind: Any = None) -> Any:
         """Return some rows, a slice or numbers, in a precision (of the place if none is given)."""
         if self.matrix is None:
             assert isinstance(self.X, Dense)
@@ -253,7 +256,7 @@ class Elsewhere(Memory):
         See :mod:`saddlesvm.rows.passes`.
     """
 
-    def __init__(self, passes: Any) -> None:
+    def __init__(self, passes: Passes) -> None:
         self.passes = passes
         self.members = passes.members
         self.n = self.members.size
@@ -289,7 +292,7 @@ class Elsewhere(Memory):
         return Elsewhere(self.passes.among(self.members[rows]))
 
 
-def with_kind(matrix: Any, kind: np.dtype) -> Any:
+def with_kind(matrix: sparse.csr_array, kind: np.dtype) -> sparse.csr_array:
     """Return a sparse matrix in a precision; SciPy's own way sorts each row as well."""
     data = matrix.data.astype(kind, copy=False)
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -12,6 +12,9 @@ from saddlesvm.rows.files import is_mapped, release_pages
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.small_types import widen
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import Matrix
 
 BLOCK_VALUES = 4_000_000  # values of rows that are widen at a time; a guess
 # The same for rows that are mapped from files, whose pages count as memory while they are used.
@@ -46,7 +49,11 @@ def parts_of_rows(X: Any, least: int = 1) -> Iterator[slice]:
             release_pages(X)
 
 
-def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
+def linear_scores(
+    X: Matrix | Passes,
+    coef: np.ndarray | sparse.csr_array | sparse.csr_matrix,
+    intercept: np.ndarray,
+) -> np.ndarray:
     """Return ``X @ coef.T + intercept`` in float64, shape (n, k), without widening the whole of X.
 
     Rows that are mapped from files take the memory of some of them at a time.
@@ -80,7 +87,7 @@ def linear_scores(X: Any, coef: Any, intercept: np.ndarray) -> np.ndarray:
     return scores
 
 
-def scores_of_rows(X: Rows, W: np.ndarray, chosen: Any = None) -> np.ndarray:
+def scores_of_rows(X: Rows, W: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
     """Return ``x_i . w_k`` of all rows, or of `chosen` rows, in float64, shape (n, K).
 
     `W` has shape (K, d + 1). The virtual feature is included.

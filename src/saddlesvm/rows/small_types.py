@@ -8,11 +8,14 @@ instruction, and never a whole row before that. Every number of these types is e
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from saddlesvm.runtime.compiled import instruction, operation
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 HALF = np.dtype([("float16", "<u2")], align=True)
 #: bfloat16 numbers in arrays and stores: the same sixteen bits as in ml_dtypes, without the package
@@ -60,7 +63,7 @@ def precision_of(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32 if is_small else np.float64)
 
 
-def widen(values: np.ndarray, dtype: Any = None) -> np.ndarray:
+def widen(values: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
     """Return stored numbers as float32, or as float64 if float32 does not hold them.
 
     Parameters
@@ -89,7 +92,7 @@ brain_of = instruction(
 )
 
 
-def _pick_number(x: Any) -> Callable[..., Any]:
+def _pick_number(x: Any) -> Callable[..., float | np.floating]:
     """Return the body of :func:`number` for a Numba type."""
     # Records of sixteen bits, whole numbers, and floats.
     fields = getattr(x, "fields", None)

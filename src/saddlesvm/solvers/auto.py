@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,9 @@ from saddlesvm.solvers.phases import (
 )
 from saddlesvm.solvers.small.small_newton import SMALL, small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
+
+if TYPE_CHECKING:
+    from saddlesvm.solvers.base import SolverBase
 
 # When to predict, in epochs of descent. A prediction costs CALLS; two estimates of the gap are the
 # least that have a rate.
@@ -324,7 +327,7 @@ class Auto(Choosing):
         state.finish_cost = 0.0
         super().change(problem, state, phase, why)
 
-    def at_work(self, problem: Problem, state: AutoState) -> Any:
+    def at_work(self, problem: Problem, state: AutoState) -> SolverBase:
         """Return the solver at work."""
         if state.phase in SMALL:
             return SMALL[state.phase]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -112,7 +112,7 @@ class AutoOnFiles(OverFiles, Choosing):
         state.update()
         return state
 
-    def at_work(self, problem: Problem, state: OnFilesState) -> Any:
+    def at_work(self, problem: Problem, state: OnFilesState) -> OverFiles:
         """Return the solver at work."""
         if state.phase == DESCENT:
             return Blocks()

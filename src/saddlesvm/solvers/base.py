@@ -7,7 +7,7 @@ when to ask for a certificate, when to stop, and what to record.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.matrix import KINDS
 from saddlesvm.runtime.compiled import inlined, record_of
 from saddlesvm.runtime.randomness import make_random
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 def nothing() -> np.ndarray:
@@ -137,7 +140,7 @@ class State:
         return 0
 
 
-def phase_of(state: Any) -> str:
+def phase_of(state: object) -> str:
     """Return the part of a method that is at work; empty if a state has no parts."""
     phase = getattr(state, "phase", "")
     return phase if isinstance(phase, str) else ""
@@ -263,7 +266,7 @@ class SolverBase:
         """Return True if a run has reached a limit that is an option of the solver."""
         return False
 
-    def needs_rows(self, problem: Any) -> bool:
+    def needs_rows(self, problem: Problem) -> bool:
         """Return True if a run visits single rows of ``problem.X``, besides its passes."""
         return not self.over_passes
 
@@ -271,11 +274,11 @@ class SolverBase:
         """Return True if a run begins at the weights of a start, and takes nothing else of it."""
         return False
 
-    def init(self, problem: Any, seed: int, start: Any = None) -> Any:
+    def init(self, problem: Any, seed: int, start: Any = None) -> State:
         """Make the first state, at the point `start` if it is given."""
         raise NotImplementedError
 
-    def step(self, problem: Any, state: Any, budget: Budget) -> Any:
+    def step(self, problem: Any, state: Any, budget: Budget) -> State:
         """Do a bounded amount of work; the arrays of `state` may be changed in place."""
         raise NotImplementedError
 
@@ -291,11 +294,11 @@ class SolverBase:
         """Learn from a certificate, such as the weights without rounding; return the state."""
         return state
 
-    def on_stall(self, problem: Any, state: Any) -> Any:
+    def on_stall(self, problem: Any, state: Any) -> State | None:
         """Return a state that goes on in another way when nothing moves any more, or None."""
         return None
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the options by name, so that ``solver__batch_size`` works in a grid search."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
@@ -303,7 +306,7 @@ class SolverBase:
         return type(self)(**self.get_params())
 
 
-def check_penalty(problem: Any, solver: Any) -> None:
+def check_penalty(problem: Problem, solver: SolverBase) -> None:
     """Raise ValueError if the solver does not take the problem's penalty."""
     penalty = problem.penalty
     if penalty.identity():
@@ -327,7 +330,7 @@ def check_penalty(problem: Any, solver: Any) -> None:
         )
 
 
-def check_place(problem: Any, solver: Any) -> None:
+def check_place(problem: Any, solver: SolverBase) -> None:
     """Raise ValueError if the solver needs more of the rows than their type or place has."""
     kind = type(getattr(problem, "X", None))
     if KINDS.get(kind) and not (solver.any_rows or solver.over_passes):
@@ -344,7 +347,7 @@ def check_place(problem: Any, solver: Any) -> None:
         )
 
 
-def check_iterations(iterations: Any) -> None:
+def check_iterations(iterations: object) -> None:
     """Raise ValueError unless `iterations` is None or a whole number of at least 1."""
     if iterations is None:
         return
@@ -372,8 +375,8 @@ class DualAscent(SolverBase):
         problem: Problem,
         seed: int,
         start: Point | None,
-        precision: Any = None,
-        **own: Any,
+        precision: DTypeLike | None = None,
+        **own: object,
     ) -> AnyDualState:
         """Return a state of this kind at zero or at the given dual point, with all rows active.
 
@@ -411,7 +414,7 @@ class DualAscent(SolverBase):
         return state
 
 
-def is_fine(problem: Any, certificate: Certificate) -> bool:
+def is_fine(problem: Problem, certificate: Certificate) -> bool:
     """Return True if a gap is so small that float32 weights would hide it."""
     # As a share of the objective, or, if C times the losses is most of that, beside C times the
     # rounding of the losses.
@@ -420,7 +423,7 @@ def is_fine(problem: Any, certificate: Certificate) -> bool:
 
 
 @inlined
-def residual_and_loss(terms: Terms, i: int, a: float, z: float) -> Any:
+def residual_and_loss(terms: Terms, i: int, a: float, z: float) -> tuple[float, float]:
     """Return a row's share of the gap, ``s phi(z) + s phi*(-a/s) + a z``, and ``s phi(z)``."""
     # The share is never negative (the inequality of Fenchel and Young).
     s = weight_of(terms.weights, i)

@@ -189,7 +189,7 @@ class JointNewton(Newton):
             state.work.task = Task(place, machine, np.ones(place.d + 1), problem.C)
         return state.work.task
 
-    def step(self, problem: Any, state: Any, budget: Budget) -> Any:
+    def step(self, problem: Any, state: Any, budget: Budget) -> RivalState:
         """Make passes over the rows, at least one and about ``budget.rows`` row visits."""
         n = problem.members.size
         steps = state.steps

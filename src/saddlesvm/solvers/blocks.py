@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -318,7 +318,7 @@ class Blocks(OverFiles):
         state.values = []
 
     def _descend(
-        self, local: Any, state: BlocksState, alpha: np.ndarray, is_worth_a_pass: Another
+        self, local: Problem, state: BlocksState, alpha: np.ndarray, is_worth_a_pass: Another
     ) -> None:
         """Do passes of coordinate descent over some rows, whose dual variables are `alpha`."""
         solver = DCD()
@@ -367,7 +367,7 @@ class Blocks(OverFiles):
             fall = gains[-1] / max(gains[-2], 1e-300)
         return gains[-1] * min(fall, 1.0) >= sum(gains) / (READING + visits)
 
-    def _estimate_sweep(self, problem: Any, state: BlocksState) -> Evaluation:
+    def _estimate_sweep(self, problem: Problem, state: BlocksState) -> Evaluation:
         """Return a quick estimate of the model and the dual point of the last whole sweep."""
         last = state.last
         running = (last.bound_w, last.bound_conjugates)
@@ -467,13 +467,13 @@ def certify_sweep(
     return Certificate.of(problem.strength, summed(problem.facts, found, sizes, model, pull))
 
 
-def _sum_conjugates(local: Any, alpha: np.ndarray) -> float:
+def _sum_conjugates(local: Problem, alpha: np.ndarray) -> float:
     """Return the sum of the rows' ``s phi*(-a / s)``."""
     return float(conjugate_sum(local.pointwise, local.members, alpha, 1.0))
 
 
 def _keep_free_rows(
-    problem: Problem, state: BlocksState, block: RowBlock, local: Any, alpha: np.ndarray
+    problem: Problem, state: BlocksState, block: RowBlock, local: Problem, alpha: np.ndarray
 ) -> None:
     """Keep the rows of a block whose dual variable is inside its bounds, if there is room."""
     # A smooth loss has hardly any variable at a bound: all rows would be kept.

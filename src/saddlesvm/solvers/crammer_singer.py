@@ -9,7 +9,7 @@ predictions count operations, and never read the clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from saddlesvm.solvers.best_rival import JointNewton, finish_fits, step_cost, st
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_ascent import JointAscent
 from saddlesvm.solvers.phases import Choosing, ChosenState, epochs_left, in_words
+
+if TYPE_CHECKING:
+    from saddlesvm.solvers.base import SolverBase
 
 ASCENT = "crammer_singer"
 FINISH = "Newton"
@@ -48,7 +51,7 @@ class CrammerSinger(Choosing):
     phases: ClassVar[tuple[str, ...]] = (ASCENT, FINISH)
     shrinking: bool = True
 
-    def at_work(self, problem: JointProblem, state: JointState) -> Any:
+    def at_work(self, problem: JointProblem, state: JointState) -> SolverBase:
         """Return the solver at work."""
         if state.phase == FINISH:
             return JointNewton(q=state.q)

@@ -536,7 +536,7 @@ class DCD(DualAscent):
         state.descend(problem, self.rules(problem), Goal(budget.rows, budget.relative_gap, 0))
         return state
 
-    def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> Any:
+    def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> DCDState:
         """Take the rebuilt weights over; call all rows back if the gap is far above the estimate.
 
         Under the papers' stopping rules a certificate observes, and never changes a run.

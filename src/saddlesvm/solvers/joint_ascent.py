@@ -142,7 +142,9 @@ def threshold(B: np.ndarray, count: int, own: int, A: float, s: float, rivals: n
 
 
 @inlined
-def row_slopes(block: JointBlock, count: int, scratch: Scratch) -> Any:
+def row_slopes(
+    block: JointBlock, count: int, scratch: Scratch
+) -> tuple[float, float, float, float, float]:
     """Compute the slopes G of the first `count` classes of a row, and what they say about the row.
 
     Returns the least slope of a class that may rise, the largest slope, ``a . z``, the row's share
@@ -428,7 +430,7 @@ class JointAscent(SolverBase):
             active=problem.members.size,
         )
 
-    def step(self, problem: JointProblem, state: Any, budget: Budget) -> Any:
+    def step(self, problem: JointProblem, state: Any, budget: Budget) -> State:
         """Pass over the active rows; compute at most as many scores as ``budget.rows`` rows have.
 
         The step ends with a pass over all classes of all rows, whose gap is then known.
@@ -456,7 +458,7 @@ class JointAscent(SolverBase):
         """Return the last iterate."""
         return Point(problem.by_class(state.w), state.alpha, tracks=True)
 
-    def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
+    def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> State:
         """Take the rebuilt weights over; call classes back if the gap is far above the estimate.
 
         Without shrinking, as published, a certificate observes, and never changes a run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,9 @@ from saddlesvm.runtime.lazy import LateFunction
 from saddlesvm.runtime.threads import blas_for, count_pieces, run_pieces, worthwhile
 from saddlesvm.solvers.smoothed import add_outer_sparse, fill, gram_sparse
 from saddlesvm.solvers.smoothed_arrays import gram_sparse as gram_of_few
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 BLOCK_VALUES = 1_000_000  # values of a block of rows that are widen to float64, or transposed, at once
 PIECE_COST = (
@@ -60,7 +63,7 @@ def blocks(chosen: np.ndarray, width: int) -> list[np.ndarray]:
     return [chosen[k : k + size] for k in range(0, chosen.size, size)]
 
 
-def widen(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+def widen(X: Rows, chosen: np.ndarray, factors: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
     """The chosen rows times factors, shape (chosen, d + 1)."""
     out = np.empty((chosen.size, X.n_features + 1), dtype=dtype)
     fill(X, chosen, factors, out)
@@ -211,7 +214,7 @@ def add_squares_of(rows: np.ndarray, sign: float, total: np.ndarray) -> None:
     d, k = ctypes.c_int(width), ctypes.c_int(count)
     factor, one = number(sign), number(1.0)
 
-    def at(value: Any) -> Any:
+    def at(value: ctypes.c_int | ctypes.c_float | ctypes.c_double) -> ctypes.c_void_p:
         return ctypes.cast(ctypes.byref(value), ctypes.c_void_p)
 
     syrk(b"L", b"N", at(d), at(k), at(factor), rows.ctypes.data, at(d), at(one), total.ctypes.data, at(d))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from saddlesvm.solvers.sweeps import (
     reader_of,
     solve_sample,
 )
+
+if TYPE_CHECKING:
+    from saddlesvm.solvers.base import State
 
 # Rows a feature in a block from which on it gives a first solution; measured on Fashion-MNIST.
 ENOUGH = 2
@@ -65,7 +68,7 @@ class MultinomialOnFiles(Sweeps):
     name: ClassVar[str] = "multinomial"
     kind: ClassVar[type[Problem]] = MultinomialProblem
 
-    def init(self, problem: Any, seed: int, start: Point | None = None) -> Any:
+    def init(self, problem: Any, seed: int, start: Point | None = None) -> State:
         """Begin at zero, or at given weights of shape (K, d + 1); no row is read."""
         streamed = self.check_problem(problem)
         W = np.ascontiguousarray(streamed.by_class(streamed.first_weights(start)).T)

@@ -227,7 +227,7 @@ class NewtonOnFiles(PassesOverFiles):
 
     memory: float = field(default=np.inf, repr=False)
 
-    def check_problem(self, problem: Problem) -> Any:
+    def check_problem(self, problem: Problem) -> Problem:
         """Return the problem; raise ValueError for a loss with kinks."""
         if not is_smooth(problem.loss):
             raise ValueError(
@@ -276,7 +276,7 @@ class ActiveSetOnFiles(PassesOverFiles):
 
     memory: float = field(default=2.5e8, repr=False)
 
-    def check_problem(self, problem: Problem) -> Any:
+    def check_problem(self, problem: Problem) -> Problem:
         """Return the problem; raise ValueError for a smooth loss, or multipliers of a given sum."""
         if is_smooth(problem.loss) or not problem.intercept.homogeneous:
             what = f"{loss_name(problem.loss)} with intercept {str(problem.intercept)!r}"

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -117,7 +117,9 @@ class SubGradients(NamedTuple):
 
 
 @inlined
-def draw_row(terms: Terms, draws: RowDraws, sums: np.ndarray, k: int, position: int) -> Any:
+def draw_row(
+    terms: Terms, draws: RowDraws, sums: np.ndarray, k: int, position: int
+) -> tuple[int, int]:
     """Draw row k of a batch; return it with the position in the order afterwards."""
     order = draws.order
     size = order.size

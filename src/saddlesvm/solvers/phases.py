@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import Budget, SolverBase, State
+
+if TYPE_CHECKING:
+    from saddlesvm.problem.certificate import KernelPoint
 
 # The finish must show progress after so many times its predicted work; a guess.
 OVERDUE = 4.0
@@ -166,7 +169,7 @@ class Choosing(SolverBase):
     # The names of the solvers; predictions are made while the first of them is at work.
     phases: ClassVar[tuple[str, ...]] = ()
 
-    def at_work(self, problem: Any, state: Any) -> Any:
+    def at_work(self, problem: Any, state: Any) -> SolverBase:
         """Return the solver at work."""
         raise NotImplementedError
 
@@ -182,7 +185,7 @@ class Choosing(SolverBase):
         """Return the epoch of the prediction that follows `epochs`."""
         return NEXT_PREDICTION * epochs
 
-    def step(self, problem: Any, state: Any, budget: Budget) -> Any:
+    def step(self, problem: Problem, state: Any, budget: Budget) -> Any:
         """Do a step of the solver at work, and make a prediction when it is due."""
         course = state.course
         target = budget.relative_gap
@@ -207,7 +210,7 @@ class Choosing(SolverBase):
         state.inner = self.at_work(problem, state).step(problem, state.inner, budget)
         state.update()
 
-    def change(self, problem: Any, state: Any, phase: str, why: str) -> None:
+    def change(self, problem: Problem, state: Any, phase: str, why: str) -> None:
         """Let another solver go on from the present point."""
         point = state.point
         state.base_epochs = state.epochs
@@ -219,7 +222,7 @@ class Choosing(SolverBase):
         state.update()
 
     def change_back(
-        self, problem: Any, state: Any, phase: str, cost: float, primal: float = np.nan
+        self, problem: Problem, state: ChosenState, phase: str, cost: float, primal: float = np.nan
     ) -> None:
         """Return to a solver if the finish, after a step of this cost, has done far too much.
 
@@ -233,7 +236,7 @@ class Choosing(SolverBase):
             course.rest(state.epochs)
             self.change(problem, state, phase, why)
 
-    def back_once(self, problem: Any, state: Any, phase: str) -> Any:
+    def back_once(self, problem: Problem, state: ChosenState, phase: str) -> Any:
         """Return to a solver if the finish stalls; None if it has handed back before.
 
         It stalls if no row bends, and it has no curvature to use; or if the rows are separable, and
@@ -245,15 +248,15 @@ class Choosing(SolverBase):
         self.change(problem, state, phase, "no progress: changing back")
         return state
 
-    def solution(self, problem: Any, state: Any) -> Any:
+    def solution(self, problem: Problem, state: ChosenState) -> Point | KernelPoint:
         """Return the point of the solver at work."""
         return self.at_work(problem, state).solution(problem, state.inner)
 
-    def last_point(self, problem: Any, state: Any) -> Any:
+    def last_point(self, problem: Problem, state: ChosenState) -> Point | KernelPoint:
         """Return the last point of the solver at work."""
         return self.at_work(problem, state).last_point(problem, state.inner)
 
-    def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
+    def certified(self, problem: Problem, state: ChosenState, evaluation: Evaluation) -> Any:
         """Pass the certificate on to the solver at work."""
         state.inner = self.at_work(problem, state).certified(problem, state.inner, evaluation)
         state.update()

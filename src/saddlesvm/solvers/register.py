@@ -87,12 +87,12 @@ def make_solver(solver: str | SolverBase) -> Any:
 
 
 @cache
-def usual(kind: type[Any]) -> Any:
+def usual(kind: type[SolverBase]) -> Any:
     """Return the solver of a class with all defaults; it cannot be changed, so one is enough."""
     return kind()
 
 
-def parse_solver(solver: Any, among: Mapping[str, type[Any]]) -> Any:
+def parse_solver(solver: object, among: Mapping[str, type[SolverBase]]) -> Any:
     """Return one of the solvers `among` from ``"name"`` or ``"name:option=value,option=value"``.
 
     Raises

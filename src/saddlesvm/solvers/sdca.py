@@ -16,7 +16,7 @@ loss minimization", procedures SDCA, SDCA-Perm (section 3) and Modified-SGD (sec
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from saddlesvm.solvers.base import (
     nothing,
 )
 from saddlesvm.solvers.dcd import GAP, DCDState, Goal, Rules, near_rows, new_meters
+
+if TYPE_CHECKING:
+    from saddlesvm.solvers.base import State
 
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "cyclic": CYCLIC}
 CHOICES = 0x5DEECE66D  # tells the seed of random outputs from that of the rows; arbitrary
@@ -251,7 +254,7 @@ class SDCA(DualAscent):
             return Point(alpha=state.output)
         return super().solution(problem, state)
 
-    def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> Any:
+    def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> State:
         """Leave the iterates alone; but a free intercept, which is not in the paper, moves."""
         if problem.intercept.constrained and self.output == "last":
             return super().certified(problem, state, evaluation)

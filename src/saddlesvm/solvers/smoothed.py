@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -138,13 +138,13 @@ def within_bounds(loss: Loss, a: float, y: float, s: float) -> float:
 
 
 @inlined
-def response(loss: Loss, z: float, y: float, s: float) -> Any:
+def response(loss: Loss, z: float, y: float, s: float) -> tuple[float, float]:
     """``a(z)`` and ``-a'(z) >= 0`` of a row without a proximal term."""
     return -s * subgradient(loss, z, y), s * curvature(loss, z, y)
 
 
 @inlined
-def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float) -> Any:
+def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float) -> tuple[float, float]:
     """The same with it; the latter is zero at the bounds and corners of the dual term."""
     loss, q, centre = terms.loss, terms.q, terms.centre[k]
     a = within_bounds(loss, centre + dual_step(loss, centre, z, y, q, s), y, s)
@@ -245,7 +245,7 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
 
 @beside(smoothed_arrays.slope_along, in_numpy.is_small)
 @kernel
-def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float) -> Any:
+def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float) -> tuple[float, float]:
     """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""
     slope = bend = 0.0
     if terms.q == 0.0:

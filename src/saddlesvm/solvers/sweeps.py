@@ -135,7 +135,7 @@ class OverFiles(SolverBase, ABC):
             )
         return problem
 
-    def step(self, problem: Problem, state: Any, budget: Budget) -> Any:
+    def step(self, problem: Problem, state: Any, budget: Budget) -> State:
         """Read one block."""
         return self.step_together([problem], [state], [budget])[0]
 
@@ -177,13 +177,13 @@ class Sweeps(OverFiles):
         return list(states)
 
     @abstractmethod
-    def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
+    def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
         """Prepare the first block."""
 
     @abstractmethod
-    def visit(self, problem: Any, state: Any, part: Part) -> None:
+    def visit(self, problem: Problem, state: Any, part: Part) -> None:
         """Add what the rows of a block tell to the sums of the sweep."""
 
     @abstractmethod
-    def end_sweep(self, problem: Any, state: Any, work: SweepWork, target: float) -> None:
+    def end_sweep(self, problem: Problem, state: Any, work: SweepWork, target: float) -> None:
         """Take a step by the sums of a whole sweep."""

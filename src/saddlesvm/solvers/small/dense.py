@@ -88,7 +88,7 @@ class Small:
         self.equations = SmallEquations(Z, self.penalty, self.C)
         self.Z: np.ndarray = self.equations.Z
 
-    def side_by_side(self, y: np.ndarray, s: Any) -> Small:
+    def side_by_side(self, y: np.ndarray, s: np.ndarray | float) -> Small:
         """Return the problems over the same rows with labels and weights of shape (K, n)."""
         several = copy.copy(self)
         several.y = y

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,9 @@ from saddlesvm.solvers.threaded.rounds import (
     descend_together,
 )
 from saddlesvm.solvers.threaded.shared_phases import apart, new_gate, side_by_side
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 OFTEN = (
     128  # features that are brought together after every round, where there are many more features
@@ -351,7 +354,7 @@ class ParallelDCD(DualAscent):
         often = state.often.size
         precision = state.w.dtype
 
-        def for_each(size: int, kind: Any = precision) -> np.ndarray:
+        def for_each(size: int, kind: DTypeLike = precision) -> np.ndarray:
             return apart(np.zeros((parts, size), kind))
 
         return Team(
@@ -382,7 +385,9 @@ class ParallelDCD(DualAscent):
             rounding=ROUNDING[precision.itemsize],
         )
 
-    def certified(self, problem: Problem, state: ParallelState, evaluation: Evaluation) -> Any:
+    def certified(
+        self, problem: Problem, state: ParallelState, evaluation: Evaluation
+    ) -> ParallelState:
         """Take the rebuilt weights over; call rows back if the gap comes from those set aside."""
         known = evaluation.certificate.relative_gap
         state.part_meters["known"] = known

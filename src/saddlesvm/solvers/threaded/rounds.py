@@ -171,7 +171,7 @@ def share(size: int, k: int, parts: int) -> int:
 
 
 @inlined
-def places(team: Team, own: Own) -> Any:
+def places(team: Team, own: Own) -> tuple[int, int]:
     """Return where the part's share of the places of w begins and ends."""
     size = team.base.size
     parts = team.views.shape[0]
@@ -204,7 +204,9 @@ def total(said: np.ndarray) -> float:
 
 
 @inlined
-def add_move(view: np.ndarray, base: np.ndarray, inverse: Any, change: np.ndarray) -> float:
+def add_move(
+    view: np.ndarray, base: np.ndarray, inverse: float | np.floating, change: np.ndarray
+) -> float:
     """``change += (view - base) / sigma``; return the squared norm of what is added."""
     squares = view.dtype.type(0.0)
     for j in range(base.size):
@@ -287,7 +289,7 @@ def take_often(team: Team, own: Own) -> None:
 
 
 @inlined
-def inverse_of(own: Own) -> Any:
+def inverse_of(own: Own) -> np.floating:
     """``1 / sigma`` in the precision of w."""
     return own.w.dtype.type(1.0 / own.scaling[0].sigma)
 

@@ -21,11 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from saddlesvm.runtime.compiled import inlined, instruction
+
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 GRACE = (
     50  # reads of the gate, less than a us in all, before a thread takes the task of another's part
@@ -42,7 +45,7 @@ CLAIMS = 2 * APART  # claims of the parts
 NEVER = np.iinfo(np.int64).max
 
 
-def alone(*arguments: Any) -> Any:
+def alone(*arguments: object) -> NoReturn:
     """Refuse: without compiled code, threads cannot share phases."""
     raise NotImplementedError(
         "threads share work in compiled code only: unset NUMBA_DISABLE_JIT, or give n_jobs=1"
