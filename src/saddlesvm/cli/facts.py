@@ -26,7 +26,7 @@ MANY_CLASSES = 20
 ROWS_A_CLASS = 20
 
 
-def describe_data(table: Table) -> dict[str, Any]:
+def describe_data(table: Table) -> dict[str, object]:
     """Return facts of the data that were read."""
     facts: dict[str, Any] = {
         "source": table.source,
@@ -57,7 +57,7 @@ def describe_data(table: Table) -> dict[str, Any]:
     return facts
 
 
-def describe_certificate(model: Estimator, certificate: Certificate) -> dict[str, Any]:
+def describe_certificate(model: Estimator, certificate: Certificate) -> dict[str, object]:
     """Return the objectives, the gap between them, and what it proves about the model."""
     facts: dict[str, Any] = {
         "primal_objective": certificate.primal,
@@ -133,7 +133,7 @@ def describe_worth(
     return {f"{name}_accuracy": float(np.mean(predicted == y))}
 
 
-def describe_fit(model: Estimator, table: Table) -> dict[str, Any]:
+def describe_fit(model: Estimator, table: Table) -> dict[str, object]:
     """Return how the model was fitted, and how long that took."""
     return {
         "model": name_problem(model),

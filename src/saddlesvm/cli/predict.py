@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,8 @@ from saddlesvm.data.errors import DataError, atomic_write
 from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
+    from typing import IO
+
     import numpy as np
 
     from saddlesvm.estimators.base import Estimator
@@ -112,7 +114,7 @@ def command(
     return OK
 
 
-def write_text(file: Any, text: str) -> None:
+def write_text(file: IO[bytes] | None, text: str) -> None:
     """Write lines to a file, or to standard output."""
     if file is None:
         write_output(text)
@@ -120,7 +122,9 @@ def write_text(file: Any, text: str) -> None:
         file.write(text.encode())
 
 
-def label_columns(model: Estimator, predicted: np.ndarray, is_terminal: bool) -> list[Any]:
+def label_columns(
+    model: Estimator, predicted: np.ndarray, is_terminal: bool
+) -> list[np.ndarray | list[str]]:
     """Return the predictions as text, a column for each output."""
     # Several labels or targets: a column of numbers for each.
     if predicted.ndim > 1:
@@ -132,7 +136,9 @@ def label_columns(model: Estimator, predicted: np.ndarray, is_terminal: bool) ->
     return [[labels[label] for label in predicted.tolist()]]
 
 
-def number_columns(model: Estimator, X: RowsLike, scores: bool, probabilities: bool) -> list[Any]:
+def number_columns(
+    model: Estimator, X: RowsLike, scores: bool, probabilities: bool
+) -> list[np.ndarray]:
     """Return the scores or probabilities that are asked for, as text, in columns."""
     import numpy as np
 

@@ -6,7 +6,7 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -89,7 +89,7 @@ def check_provable(model: Estimator, preparation: Preparation, path: str) -> Non
         )
 
 
-def options_for_checker(data: str | list[str], reading: Reading, table: Table) -> dict[str, Any]:
+def options_for_checker(data: str | list[str], reading: Reading, table: Table) -> dict[str, object]:
     """Return the checker's options to read a text file in the same way; empty for other formats."""
     from saddlesvm.data.column_positions import dropped_positions, label_position
     from saddlesvm.data.streams import open_text

@@ -65,7 +65,7 @@ class Rows:
         if self.train.feature_names:
             model.feature_names_in_ = np.array(self.train.feature_names, dtype=object)
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> dict[str, object]:
         """Return what the file of a model says about its data."""
         notes = {"trained on": str(self.train.source), "rows": self.train.n_rows}
         return notes | self.preparation.notes

@@ -44,7 +44,7 @@ WORDS = {
 }
 
 
-def make_plain(value: object) -> Any:
+def make_plain(value: object) -> object:
     """Return a value as JSON holds it: NumPy numbers as numbers, infinity and NaN as null."""
     if isinstance(value, Mapping):
         return {str(key): make_plain(item) for key, item in value.items()}

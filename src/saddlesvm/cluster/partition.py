@@ -242,7 +242,7 @@ def draw_folds(n: int, folds: int, seed: int, number: int) -> np.ndarray:
     return (drawn % folds).astype(np.int16)
 
 
-def as_matrix(X: Matrix) -> Any:
+def as_matrix(X: Matrix) -> Matrix:
     """Return a block of rows as a C-contiguous array or CSR matrix of a type that kernels take."""
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
     given = getattr(values, "dtype", None)

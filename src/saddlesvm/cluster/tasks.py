@@ -64,7 +64,7 @@ def measure_cost(work: Callable[..., object]) -> Callable[..., Answer]:
     """Let a task return an Answer: the result of `work`, and what it cost."""
 
     @functools.wraps(work)
-    def task(*arguments: Any, **options: Any) -> Answer:
+    def task(*arguments: object, **options: object) -> Answer:
         began = time.perf_counter()
         found = work(*arguments, **options)
         spent = time.perf_counter() - began

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,9 @@ from saddlesvm.data.data_table import Label, float_type, shorten, stored_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.rows.small_types import kept_type
+
+if TYPE_CHECKING:
+    from saddlesvm.runtime.data_types import Matrix
 
 # Bytes of memory for each byte of a compressed file, beyond 16 MB; a guess.
 EXPANSION = 200
@@ -176,7 +179,7 @@ def split_rows(X: Any, n_bytes: int) -> Iterator[object]:
         yield part if sp.issparse(X) else np.asarray(part)
 
 
-def _read_sparse(archive: Archive, path: Path) -> Any:
+def _read_sparse(archive: Archive, path: Path) -> Matrix:
     """Read a saved CSR or CSC matrix."""
     layout = "csr"
     if "format" in archive:

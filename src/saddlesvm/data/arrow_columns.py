@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def is_list(arrow_type: object) -> bool:
     )
 
 
-def _list_length(column: Any, name: str, where: str) -> int:
+def _list_length(column: pa.ChunkedArray, name: str, where: str) -> int:
     """Return the length that all lists of a column have."""
     import pyarrow as pa
 

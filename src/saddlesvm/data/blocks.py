@@ -166,7 +166,7 @@ class Source:
             "feature_names": self.feature_names,
         }
 
-    def rows(self, advance: Callable[[float], Any] | None = None) -> Block:
+    def rows(self, advance: Callable[[float], object] | None = None) -> Block:
         """Read all rows into memory.
 
         Raises

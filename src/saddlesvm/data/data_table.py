@@ -234,7 +234,7 @@ def ready_matrix(
     return _with_width(X, source, n_features)
 
 
-def _ready_array(X: np.ndarray, dtype: np.dtype) -> Any:
+def _ready_array(X: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return a dense matrix in C order, of a type that is kept."""
     kept = kept_type(X.dtype)
     # NumPy takes None for float64 in comparisons, and so None is asked for first.
@@ -243,7 +243,9 @@ def _ready_array(X: np.ndarray, dtype: np.dtype) -> Any:
     return np.ascontiguousarray(X if X.dtype == dtype else X.view(dtype))
 
 
-def _ready_csr(X: sp.sparray | sp.spmatrix, source: str, dtype: np.dtype) -> Any:
+def _ready_csr(
+    X: sp.sparray | sp.spmatrix, source: str, dtype: np.dtype
+) -> sp.csr_array | sp.csr_matrix:
     """Return a CSR matrix with sorted and unique indices, of 32 bits if they suffice."""
     X = X.tocsr().astype(dtype, copy=False)
     try:

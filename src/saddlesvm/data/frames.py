@@ -513,7 +513,7 @@ def _open_arrow(path: Path, format: str) -> OpenTable:
     return file.names, frames, lambda row: f"row {row + 1}"
 
 
-def frame_of_arrow(table: Any, names: Sequence[str]) -> pd.DataFrame:
+def frame_of_arrow(table: pa.Table, names: Sequence[str]) -> pd.DataFrame:
     """Return the columns of an Arrow table as pandas holds them, with these names."""
     import pandas as pd
 

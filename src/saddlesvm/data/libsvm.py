@@ -80,7 +80,7 @@ def libsvm_source(path: Path, how: ReadOptions) -> Source:
             X = sp.csr_matrix(parts, shape=(block.y.size, max(width, 1)))
             yield Block(X, block.y if has_labels else None, None, block.share)
 
-    def whole(advance: Callable[[float], Any] | None) -> Block:
+    def whole(advance: Callable[[float], object] | None) -> Block:
         rows = _read_whole(path, how, advance)
         return rows if has_labels else rows._replace(y=None)
 

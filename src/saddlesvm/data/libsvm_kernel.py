@@ -143,7 +143,7 @@ def _skip_blanks(text: Any, p: Any) -> Any:
 
 
 @inlined
-def _ends_word(mark: object) -> Any:
+def _ends_word(mark: int) -> Any:
     """Return True for a mark that cannot be part of a number."""
     return is_space(mark) or mark == HASH
 
@@ -241,13 +241,13 @@ def _nearest_double(w: np.uint64, q: int, powers: np.ndarray) -> np.uint64:
 
 
 @inlined
-def is_space(mark: Any) -> Any:
+def is_space(mark: int) -> bool:
     """Return True for a blank, tab, line feed, vertical tab, form feed or carriage return."""
     return mark == 32 or (9 <= mark <= 13)
 
 
 @inlined
-def parse_decimal(text: Any, p: Any, stop: Any, powers: Any) -> Any:
+def parse_decimal(text: Any, p: Any, stop: Any, powers: np.ndarray) -> Any:
     """Read a decimal number at place `p` of `text` (uint8), which ends at `stop`.
 
     Returns

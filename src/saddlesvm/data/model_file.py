@@ -176,7 +176,7 @@ def _plain_array(name: str, array: np.ndarray, where: str) -> np.ndarray:
     return array
 
 
-def _plain_number(value: object) -> Any:
+def _plain_number(value: object) -> object:
     """Return a NumPy scalar as a number that JSON can hold."""
     if isinstance(value, np.generic):
         return value.item()

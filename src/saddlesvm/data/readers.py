@@ -42,7 +42,7 @@ def read(
     zero_based: bool | Literal["auto"] = "auto",
     missing: Missing = "error",
     drop_columns: Sequence[str | int] = (),
-    advance: Callable[[float], Any] | None = None,
+    advance: Callable[[float], object] | None = None,
 ) -> Table:
     r"""Read rows and labels from a file or a store, or a bundled set by its name.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.kinds import Kind, as_objects
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
 MINUS_SIGNS = ("-", "−")
@@ -144,7 +146,9 @@ def _as_dates(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
     return _parse_distinct(values, kind, name, _parse_dates)
 
 
-def _parse_distinct(values: pd.Series, kind: Kind, name: str, parse: Any) -> np.ndarray:
+def _parse_distinct(
+    values: pd.Series, kind: Kind, name: str, parse: Callable[..., np.ndarray]
+) -> np.ndarray:
     """Parse each different text of a column once; raises BadCell for a text of another kind."""
     import pandas as pd
 

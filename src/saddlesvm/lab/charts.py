@@ -20,6 +20,7 @@ from saddlesvm.runtime.safe_text import escape_hidden
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -279,7 +280,7 @@ def has_positive(series: tuple[Series, ...], axis: str) -> bool:
     return any(bool((getattr(line, axis) > 0.0).any()) for line in series)
 
 
-def _label_log_axis(axis: Any) -> None:
+def _label_log_axis(axis: Axis) -> None:
     """Label a logarithmic axis: plain numbers if they are short, else powers of ten."""
     from matplotlib.ticker import (
         FuncFormatter,

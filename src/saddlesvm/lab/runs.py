@@ -335,7 +335,7 @@ class Cell:
         return self.entrant.options if isinstance(self.entrant, Contender) else ""
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """The values that identify the cell in a trace."""
         return (
             self.entrant.name,

@@ -71,7 +71,7 @@ class Case:
     draws: bool = True
     form: str = ""
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[object, ...]:
         """Return the positional arguments, with fresh copies of the arrays and fresh draws."""
         given: list[Any] = []
         for value in self.given:

@@ -85,7 +85,7 @@ def parse_options(text: str, known: Collection[str], owner: str) -> dict[str, An
     return options
 
 
-def _parse_value(text: str) -> Any:
+def _parse_value(text: str) -> object:
     """Return the value that a text stands for."""
     if text.lower() in WORDS:
         return WORDS[text.lower()]

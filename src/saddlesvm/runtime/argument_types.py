@@ -35,7 +35,7 @@ def number_in(array: Any) -> Any:
     return np.dtype(str(array.dtype)).type
 
 
-def classes_in(signature: Iterable[Any]) -> set[type]:
+def classes_in(signature: Iterable[types.Type]) -> set[type]:
     """Return the NamedTuple classes that argument types are made of."""
     classes: set[type] = set()
     for numba_type in signature:
@@ -60,7 +60,7 @@ def mark_source(kind: Any) -> None:
         kind.kernel_source = hashlib.sha256(name.encode() + Path(file).read_bytes()).hexdigest()
 
 
-def source_of(kind: Any) -> str | None:
+def source_of(kind: type) -> str | None:
     """Return the mark of a class from outside; None if other processes cannot import the class."""
     # What __main__ defines has no module that another process could import.
     if kind.__module__ == "__main__":

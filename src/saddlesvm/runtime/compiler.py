@@ -39,7 +39,9 @@ def dispatcher_of(function: Callable[..., Any], options: dict[str, Any], saved: 
     return dispatcher
 
 
-def declare_operations(operations: Iterable[tuple[Any, Any]], options: Any) -> None:
+def declare_operations(
+    operations: Iterable[tuple[Callable[..., object], Callable[..., object]]], options: Any
+) -> None:
     """Let compiled code use each stub with the body that its pick chooses from the types."""
     for stub, pick in operations:
         overload(stub, strict=False, jit_options=options)(pick)

@@ -84,7 +84,7 @@ def _reinterpret(to: types.Type, source: types.Type) -> Callable[..., object]:
 
 def _address(
     context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
-) -> Any:
+) -> ir.Value:
     """Return the address of a number in a gate; both are the first two arguments."""
     gate = arguments[0]
     place = arguments[1]

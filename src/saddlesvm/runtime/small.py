@@ -54,7 +54,7 @@ def beside(
 
     def declare(compiled: Function) -> Function:
         @functools.wraps(getattr(compiled, "py_func", compiled))
-        def chosen(first: Any, *others: Any) -> Any:
+        def chosen(first: object, *others: object) -> Any:
             return twin(first, *others) if is_small(first) else compiled(first, *others)
 
         chosen.compiled = compiled  # type: ignore[attr-defined]
