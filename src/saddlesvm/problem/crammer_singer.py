@@ -54,6 +54,8 @@ from saddlesvm.runtime.threads import blas_for
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
+    from saddlesvm.problem.loss import Loss
+
 SIZED_VALUES = 2**18  # variables of a slice of rows
 # Blocks of scores are so many times smaller than those of products: a certificate takes little
 # memory.
@@ -192,7 +194,7 @@ def make_joint_problem(
     X: rows.Rows | Passes,
     codes: np.ndarray,
     n_classes: int,
-    loss: Any,
+    loss: Loss,
     joint: JointLoss = BEST_RIVAL,
     *,
     kind: type[JointProblem] = JointProblem,

@@ -333,7 +333,7 @@ def names_of(task: Task | None = None) -> list[str]:
     return [name for name, kind in LOSSES.items() if task in (None, traits_of(kind).task)]
 
 
-def parse_loss(text: str) -> tuple[type | None, dict[str, Any]]:
+def parse_loss(text: str) -> tuple[type | None, dict[str, float]]:
     """Return the class and the options of ``"name"`` or ``"name:option=value,option=value"``.
 
     No class if none is so named.
@@ -502,10 +502,10 @@ def _one_by_one(method: Method, results: int) -> Method:
     return on_arrays
 
 
-def _of_loss(name: str) -> Callable[..., Any]:
+def _of_loss(name: str) -> Callable[..., Callable[..., object] | None]:
     """Choose the method `name` of the loss that the first argument's type stands for."""
 
-    def pick(loss: types.Type, *_: types.Type) -> Callable[..., Any] | None:
+    def pick(loss: types.Type, *_: types.Type) -> Callable[..., object] | None:
         return getattr(python_class(loss), name, None)
 
     return pick

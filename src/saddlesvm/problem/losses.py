@@ -87,7 +87,7 @@ def spelled(loss: Loss) -> str:
     return f"{loss_name(loss)}:{','.join(parts)}" if parts else loss_name(loss)
 
 
-def plain_loss(loss: Any) -> Any:
+def plain_loss(loss: Any) -> object:
     """Return a loss, its class or its text as JSON can hold it, and the place of its class."""
     text = loss if isinstance(loss, str) else None
     kind = loss if text is None else parse_loss(loss)[0]
@@ -102,7 +102,7 @@ def plain_loss(loss: Any) -> Any:
     )
 
 
-def loss_from_plain(plain: Mapping[str, Any]) -> Any:
+def loss_from_plain(plain: Mapping[str, Any]) -> object:
     """Return the loss given to :func:`plain_loss`.
 
     Nothing is imported: a user's own loss must have been registered before.

@@ -138,7 +138,7 @@ class in_memory_cached(cached_property[Value]):
     bytes a row.
     """
 
-    def __get__(self, problem: Any, owner: Any = None) -> Any:
+    def __get__(self, problem: Any, owner: type | None = None) -> Any:
         if problem is not None and problem.place is not None and problem.on_files:
             return self.func(problem)
         return super().__get__(problem, owner)
@@ -568,7 +568,7 @@ def make_problem(
     )
 
 
-def label_type(y: np.ndarray) -> Any:
+def label_type(y: np.ndarray) -> type[np.int8 | np.int16 | np.int32]:
     """The type with the fewest bytes that holds labels, or class numbers."""
     most = max(float(y.max(initial=0)), -float(y.min(initial=0)))
     return next(kind for kind in (np.int8, np.int16, np.int32) if most <= np.iinfo(kind).max)

@@ -12,7 +12,7 @@ used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,14 +46,14 @@ def _zero_of(w: types.Type) -> np.floating:
 def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., float]:
     zero = _zero_of(w)
 
-    def of_dense(X: Dense, i: int, w: np.ndarray) -> Any:
+    def of_dense(X: Dense, i: int, w: np.ndarray) -> float:
         row = X.values[U(i)]
         total = zero
         for j in range(row.size):
             total += number(row[j]) * w[j]
         return np.float64(total) + X.bias * np.float64(w[w.size - 1])
 
-    def of_csr(X: CSR, i: int, w: np.ndarray) -> Any:
+    def of_csr(X: CSR, i: int, w: np.ndarray) -> float:
         p = U(X.indptr[U(i)])
         stop = U(X.indptr[U(i) + U(1)])
         # Four sums at a time, because each gathers from `w`; the rest follows.
@@ -83,7 +83,7 @@ def dot(X: Rows, i: int, w: np.ndarray) -> float:
 def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., None]:
     cast = number_in(w)
 
-    def of_dense(X: Dense, i: int, c: float, w: np.ndarray) -> Any:
+    def of_dense(X: Dense, i: int, c: float, w: np.ndarray) -> None:
         row = X.values[U(i)]
         factor = cast(c)
         for j in range(row.size):
@@ -91,7 +91,7 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Ca
         if X.bias != 0.0:
             w[w.size - 1] += cast(c * X.bias)
 
-    def of_csr(X: CSR, i: int, c: float, w: np.ndarray) -> Any:
+    def of_csr(X: CSR, i: int, c: float, w: np.ndarray) -> None:
         p = U(X.indptr[U(i)])
         stop = U(X.indptr[U(i) + U(1)])
         factor = cast(c)
@@ -112,7 +112,7 @@ def axpy(X: Rows, i: int, c: float, w: np.ndarray) -> None:
 
 
 def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., float]:
-    def of_dense(X: Dense, i: int) -> Any:
+    def of_dense(X: Dense, i: int) -> float:
         row = X.values[U(i)]
         total = X.bias * X.bias
         for j in range(row.size):
@@ -121,7 +121,7 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., float]:
             total += x * x
         return total
 
-    def of_csr(X: CSR, i: int) -> Any:
+    def of_csr(X: CSR, i: int) -> float:
         total = X.bias * X.bias
         p = U(X.indptr[U(i)])
         stop = U(X.indptr[U(i) + U(1)])

@@ -348,7 +348,7 @@ def descend(
     place: PassPosition,
     goal: Goal,
     meters: np.ndarray,
-) -> Any:
+) -> tuple[int, int, int]:
     """Make passes over the active rows until the goal is reached or the solver's own rule is met.
 
     Returns the place in the pass, the active rows, and the visits done.

@@ -430,7 +430,7 @@ class JointAscent(SolverBase):
             active=problem.members.size,
         )
 
-    def step(self, problem: JointProblem, state: Any, budget: Budget) -> State:
+    def step(self, problem: JointProblem, state: JointAscentState, budget: Budget) -> State:
         """Pass over the active rows; compute at most as many scores as ``budget.rows`` rows have.
 
         The step ends with a pass over all classes of all rows, whose gap is then known.
@@ -454,11 +454,13 @@ class JointAscent(SolverBase):
                 break
         return state
 
-    def solution(self, problem: JointProblem, state: Any) -> Point:
+    def solution(self, problem: JointProblem, state: JointAscentState) -> Point:
         """Return the last iterate."""
         return Point(problem.by_class(state.w), state.alpha, tracks=True)
 
-    def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> State:
+    def certified(
+        self, problem: JointProblem, state: JointAscentState, evaluation: Evaluation
+    ) -> State:
         """Take the rebuilt weights over; call classes back if the gap is far above the estimate.
 
         Without shrinking, as published, a certificate observes, and never changes a run.

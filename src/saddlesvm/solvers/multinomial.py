@@ -18,6 +18,7 @@ from saddlesvm.solvers.task import Found, Task, evaluate
 
 if TYPE_CHECKING:
     from saddlesvm.problem.problem import Problem
+    from saddlesvm.problem.multinomial import MultinomialProblem
 
 MOST_SCORES = 10_000_000  # rows times classes that are kept; derived: 80 MB for each of the some six arrays of a run
 SPARSE_SCORES = 2_000_000  # of a block of sparse rows, which are copied block by block; derived: 16 MB
@@ -85,7 +86,7 @@ class Multinomial(Newton):
         return Point(W, proven=evaluation_at(problem, W, response_of(problem, lowest)))
 
 
-def class_sums_of(problem: Any, place: Memory) -> ClassSums:
+def class_sums_of(problem: MultinomialProblem, place: Memory) -> ClassSums:
     """Sums over the rows of each class, by a pass in double precision."""
     wide = place_of(problem)
     wide.widen()
@@ -97,7 +98,7 @@ def class_sums_of(problem: Any, place: Memory) -> ClassSums:
     return ClassSums(members.sum(axis=0), problem.C * np.ascontiguousarray(own.T))
 
 
-def response_of(problem: Any, point: Found) -> Response:
+def response_of(problem: MultinomialProblem, point: Found) -> Response:
     """What a pass has found, as the certificate of a multinomial problem takes it."""
     pull = np.ascontiguousarray(problem.X.by_class(problem.C * point.pulled.T))
     return Response(point.sums.losses, -point.sums.conjugates, point.sums.pulled, pull)

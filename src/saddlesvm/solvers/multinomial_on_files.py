@@ -68,7 +68,7 @@ class MultinomialOnFiles(Sweeps):
     name: ClassVar[str] = "multinomial"
     kind: ClassVar[type[Problem]] = MultinomialProblem
 
-    def init(self, problem: Any, seed: int, start: Point | None = None) -> State:
+    def init(self, problem: MultinomialProblem, seed: int, start: Point | None = None) -> State:
         """Begin at zero, or at given weights of shape (K, d + 1); no row is read."""
         streamed = self.check_problem(problem)
         W = np.ascontiguousarray(streamed.by_class(streamed.first_weights(start)).T)
@@ -106,7 +106,7 @@ class MultinomialOnFiles(Sweeps):
         method.start_at(solve_sample(local, machine, n, method.at))
         state.rows_touched += local.members.size
 
-    def visit(self, problem: Problem, state: Any, part: Part) -> None:
+    def visit(self, problem: Problem, state: ClassPassesState, part: Part) -> None:
         """Add what the rows of a block answer."""
         question = state.method.question()
         if state.work.found is None:
@@ -133,7 +133,7 @@ class MultinomialOnFiles(Sweeps):
         state.remark = method.remark
         state.satisfied = method.ended
 
-    def solution(self, problem: Any, state: Any) -> Point:
+    def solution(self, problem: MultinomialProblem, state: ClassPassesState) -> Point:
         """Return the weights of the last whole sweep, with their certificate."""
         streamed = self.check_problem(problem)
         W = np.ascontiguousarray(state.w.T)
@@ -142,7 +142,7 @@ class MultinomialOnFiles(Sweeps):
         return Point(W, proven=evaluate_sums(streamed, state.method))
 
 
-def evaluate_sums(problem: Any, method: NewtonOverPasses) -> Evaluation:
+def evaluate_sums(problem: MultinomialProblem, method: NewtonOverPasses) -> Evaluation:
     """Return the proof that the last sweep gives of its weights."""
     told = method.told
     assert told is not None

@@ -242,7 +242,7 @@ class NewtonOnFiles(PassesOverFiles):
         wide = is_wide(w.size, self.memory)
         return NewtonOverPasses.begin(w, problem.members.size, wide=wide, free=free)
 
-    def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
+    def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
         """Begin at the solution of a block, of chunks from all over the files."""
         for state in states:
             if state.method.passes or state.method.at.any() or state.work.block:
@@ -294,7 +294,7 @@ class ActiveSetOnFiles(PassesOverFiles):
         """Return the problem as the method has it."""
         return super().setting(problem, target)._replace(memory=self.memory)
 
-    def prepare(self, problems: Sequence[Any], states: Sequence[Any]) -> None:
+    def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
         """Begin at the solution of a sample: a block, of chunks from all over the files."""
         if states[0].method.width != 0.0:
             return

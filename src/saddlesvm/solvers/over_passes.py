@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.solvers.base import nothing
+
+if TYPE_CHECKING:
+    from typing import Self
 
 MATRICES = 4.0  # matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal
 TRIALS = tuple(2.0**k for k in (-6, -4, -3, -2, -1, 1, 2, 3))  # places on a line, where 1 is the point of the pass
@@ -83,7 +86,7 @@ class PassSums:
         arrays = [one for one in self.values if not isinstance(one, list)]
         return sum(one.nbytes for one in (*arrays, *self.pieces_taken))
 
-    def add(self, other: Any) -> None:
+    def add(self, other: PassSums) -> None:
         """Add what other rows tell."""
         for total, part in zip(self.values, other.values, strict=True):
             if total is self.sizes:
@@ -91,11 +94,11 @@ class PassSums:
             else:
                 total += part
 
-    def copy(self) -> Any:
+    def copy(self) -> Self:
         """The same, which may be added to."""
         return type(self)(*map(copy, self.values))
 
-    def without_rows(self) -> Any:
+    def without_rows(self) -> Self:
         """The sums alone."""
         return type(self)(*([] if isinstance(one, list) else one for one in self.values))
 

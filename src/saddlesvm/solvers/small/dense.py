@@ -178,7 +178,7 @@ class Small:
         primal = primal_of(self.C, self.add_losses(z), charged)
         return FoundWeights(u, a, primal, dual_of(self.C, of_rows, conjugate))
 
-    def add_losses(self, z: np.ndarray) -> Any:
+    def add_losses(self, z: np.ndarray) -> np.ndarray:
         """Return ``sum_i s_i phi_i(z_i)`` of each run."""
         return (self.s * self.methods.value(self.loss, z, self.y)).sum(axis=-1)
 
