@@ -340,7 +340,7 @@ def _split_groups(model: Estimator, groups: ArrayLike, n: int) -> Folds:
 
 
 def _measure_folds(
-    template: Any,
+    template: Estimator,
     how: AutomaticC,
     Cs: np.ndarray,
     X: RowsLike,

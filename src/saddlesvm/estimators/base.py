@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
-from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -31,6 +31,9 @@ from saddlesvm.runtime.option_names import Keep
 from saddlesvm.runtime.randomness import SEEDS, draw, make_random
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import make_solver
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -253,7 +256,7 @@ class Estimator(BaseEstimator):
             PARAMETERS[cls] = super()._get_param_names()
         return list(PARAMETERS[cls])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -261,13 +264,13 @@ class Estimator(BaseEstimator):
     def _repr_html_inner(self) -> str:
         return str(super()._repr_html_inner()) + proof_of(self)  # type: ignore[misc]
 
-    def _repr_mimebundle_(self, **options: object) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **options: object) -> dict[str, object]:
         bundle: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()
         return bundle
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: object) -> Self:
         """Set options; ``solver__batch_size=64`` sets an option of the solver, if named too."""
         # In set_params(solver="pegasos", solver__batch_size=64) the solver comes first, its option
         # second.

@@ -203,7 +203,7 @@ class CertifiedPath:
             proof=None,
         )
 
-    def dual_coef(self, C: float) -> Any:
+    def dual_coef(self, C: float) -> np.ndarray | sparse.csr_array:
         """Return dual variables (C form) that prove the bound at C, shaped as ``dual_coef_``."""
         k, interval = self._place(C)
         if interval is None:

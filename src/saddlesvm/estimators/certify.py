@@ -33,12 +33,13 @@ from saddlesvm.solvers.multinomial import Multinomial
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
+    from saddlesvm.runtime.data_types import HasShape
 
 
 def certify(
     X: RowsLike,
     y: LabelsLike,
-    coef: ArrayLike,
+    coef: ArrayLike | HasShape,
     intercept: ArrayLike = 0.0,
     *,
     loss: str | Loss = "squared_hinge",

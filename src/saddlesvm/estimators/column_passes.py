@@ -168,7 +168,9 @@ class ColumnLearner:
         scaler.n_samples_seen_ = self.n_rows
         return transformer
 
-    def _set_words(self, transformer: Any, counts: Counter[str], name: str) -> Any:
+    def _set_words(
+        self, transformer: TfidfVectorizer, counts: Counter[str], name: str
+    ) -> TfidfVectorizer:
         """Set the vocabulary and the inverse document frequencies."""
         if not counts:
             raise DataError(

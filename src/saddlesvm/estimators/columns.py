@@ -26,6 +26,8 @@ from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
 from saddlesvm.runtime.extras import how_to_install
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import pandas as pd
 
     from saddlesvm.estimators.base import Estimator
@@ -122,7 +124,7 @@ def kind_of_group(group: str, column: str) -> Kind:
     return parse_kind(group.partition(" ")[0], column)
 
 
-def transformer_for(kind: Kind, missing: str = "mean") -> Any:
+def transformer_for(kind: Kind, missing: str = "mean") -> BaseEstimator:
     """Return the transformer for columns of a kind."""
     if kind.name == "number":
         # A missing number becomes the mean or the median; a further column says where it was.
@@ -363,7 +365,7 @@ def columns_to_bytes(transformer: object) -> bytes:
     return data
 
 
-def columns_from_bytes(data: bytes) -> Any:
+def columns_from_bytes(data: bytes) -> ColumnTransformer:
     """Return the transformer that :func:`columns_to_bytes` wrote.
 
     Raises
@@ -387,7 +389,7 @@ def columns_from_bytes(data: bytes) -> Any:
     return transformer
 
 
-def _import_skops() -> Any:
+def _import_skops() -> ModuleType:
     """Return ``skops.io``; raises DataError if it is not installed."""
     try:
         import skops.io
@@ -398,14 +400,14 @@ def _import_skops() -> Any:
     return skops.io
 
 
-def step_before(model: Pipeline) -> Any:
+def step_before(model: Pipeline) -> BaseEstimator:
     """Return the transformer before the estimator of a pipeline, or a pipeline of several."""
     if len(model.steps) == 2:
         return model.steps[0][1]
     return model[:-1]
 
 
-def prepend_step(before: object, model: Estimator) -> Any:
+def prepend_step(before: object, model: Estimator) -> Pipeline | Estimator:
     """Return a pipeline of a transformer and a model; the model alone without a transformer."""
     if before is None:
         return model

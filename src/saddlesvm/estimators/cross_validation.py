@@ -51,6 +51,8 @@ from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, results_of
 
 if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
     from saddlesvm.estimators.base import Estimator
 
 Scorer = Callable[[Any, Any, Any], float]
@@ -591,7 +593,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

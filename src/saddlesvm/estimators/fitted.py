@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from saddlesvm.answers.proof import Proof
     from saddlesvm.estimators.base import Estimator
     from saddlesvm.estimators.stream import PegasosStream
+    from saddlesvm.runtime.data_types import Matrix
 
 FEATURES = ("n_features_in_", "feature_names_in_")  # what a template knows of the features
 LEFT_OUT = {"data": None, "proof": None}  # of pickles: they grow with the rows
@@ -322,7 +323,7 @@ def label_rule(fitted: Fitted) -> Rule:
     return "votes" if fitted.way == "ovo" else "largest"
 
 
-def indicate(scores: np.ndarray, kind: str) -> Any:
+def indicate(scores: np.ndarray, kind: str) -> np.ndarray | sparse.csr_array:
     """Return the indicator matrix ("dense" or "sparse") of the labels with positive scores."""
     found = (scores > 0).astype(np.int64)
     return sparse.csr_array(found) if kind == "sparse" else found
@@ -337,7 +338,7 @@ def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:
     return labels.classes[likely_classes(scores, labels.classes.size, way == "ovo")]
 
 
-def weights_of(coef: ArrayLike, intercept: ArrayLike, value: float) -> np.ndarray:
+def weights_of(coef: Matrix, intercept: ArrayLike, value: float) -> np.ndarray:
     """Return weights (k, d + 1): an intercept is divided by the virtual feature's value."""
     dense = dense_weights(coef)
     own = np.ravel(intercept) / (value or 1.0)

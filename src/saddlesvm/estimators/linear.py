@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,9 @@ from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.option_names import MULTI_CLASS, MultiClass, PenaltyName
 from saddlesvm.solvers.pegasos import Pegasos
 from saddlesvm.solvers.register import make_solver
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 def _gives_probabilities(estimator: Any) -> bool:
@@ -601,7 +604,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         loss = splits.loss_for(self.multi_class, self._made_loss())
         return Training(problems, loss, weights, labels)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = self.multi_class == "ovr"
         return tags
@@ -677,7 +680,7 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
         """Predicted targets, shape (n,), or (n, k) if k columns were fitted."""
         return decide(self._scores(X), None, "ovr")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags

@@ -51,6 +51,7 @@ from saddlesvm.runtime.option_names import INTERCEPTS, PENALTY_NAMES
 
 if TYPE_CHECKING:
     from saddlesvm.problem.penalties import BlockPenalty, Penalty
+    from saddlesvm.runtime.data_types import Matrix
     from saddlesvm.runtime.option_names import (
         ClusterSolver,
         DualOption,
@@ -612,7 +613,7 @@ class LinearModel(Estimator):
         self.intercept_: np.ndarray = sent(self.intercept_, device)
         return self
 
-    def _show_weights(self, coef: Any, held: object) -> Self:
+    def _show_weights(self, coef: Matrix, held: object) -> Self:
         """Show the same weights in another form, and hold no other copy of them."""
         self.coef_ = coef
         if self._fitted is not None:

@@ -464,7 +464,9 @@ def apply_to_any_rows(method: Method) -> Method:
 def score_anywhere(score: Callable[..., object]) -> Callable[..., Any]:
     """Return a method that scores rows here as `score` does, and rows of a cluster lazily."""
 
-    def score_rows(self: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+    def score_rows(
+        self: Any, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None
+    ) -> Any:
         """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
 
         Parameters

@@ -546,7 +546,10 @@ def fit_path(
 
 
 def fit_in_turn(
-    model: Estimator, data: tuple[Any, Any, Any], Cs: np.ndarray, stop: threading.Event
+    model: Estimator,
+    data: tuple[RowsLike, LabelsLike | None, ArrayLike | None],
+    Cs: np.ndarray,
+    stop: threading.Event,
 ) -> list[Timed]:
     """Fit for each C in turn; return the models, with the seconds of each."""
     end = end_of_fit()

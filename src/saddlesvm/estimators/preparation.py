@@ -226,7 +226,7 @@ class Preparation:
         """Return names of the features for people, if rows are encoded."""
         return feature_names(self.before) if self.kinds else None
 
-    def prepend_to(self, model: Estimator) -> Any:
+    def prepend_to(self, model: Estimator) -> Pipeline | Estimator:
         """Return the model to use and to save: a pipeline if there is a step before it."""
         return prepend_step(self.before, model)
 

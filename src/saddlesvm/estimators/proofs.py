@@ -201,7 +201,7 @@ def _part(
     problem: Problem,
     w: np.ndarray,
     weights: np.ndarray | None,
-    duals: Any,
+    duals: np.ndarray | sparse.csr_array | None,
     slack: float,
 ) -> dict[str, Any]:
     """The model of a problem, and what the bound needs.

@@ -181,7 +181,7 @@ def register_estimator(
     return declare
 
 
-def parameters_of(kind: Any) -> tuple[str, ...]:
+def parameters_of(kind: type) -> tuple[str, ...]:
     """Return the names of a constructor's parameters."""
     return tuple(inspect.signature(kind).parameters)
 

@@ -42,7 +42,7 @@ from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.rows.scores import dense_weights
 
 if TYPE_CHECKING:
-    from saddlesvm.runtime.data_types import RowsLike
+    from saddlesvm.runtime.data_types import Matrix, RowsLike
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
 POSING = (
@@ -155,7 +155,7 @@ def certify_kernel(
 
 
 def kernel_certificates(
-    model: Any, X: Any, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+    model: Any, X: RowsLike, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
 ) -> list[Certificate]:
     """The certificate of each sub-problem of a kernel machine; see :func:`certify_kernel`."""
     # Go by the name of the class, so that scikit-learn's SVC, and classes derived from it, count
@@ -205,7 +205,7 @@ def kernel_certificates(
     return _bounded_if_definite(found, kernel, X, np.asarray(model.support_))
 
 
-def _rows_of_kernel(model: Any, X: RowsLike) -> Any:
+def _rows_of_kernel(model: Any, X: RowsLike) -> Matrix:
     """The rows of a kernel machine, checked; for a precomputed kernel a symmetric matrix."""
     if model.kernel != "precomputed":
         return check_design(X).plain

@@ -23,6 +23,7 @@ from saddlesvm.runtime.data_types import RowsLike
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
+    from saddlesvm.kernel.kernel_machine import KernelMachine
 
 # Parameters that count when a model predicts, as in scikit-learn; the others count in the fit.
 AT_PREDICTION = ("probability", "decision_function_shape", "break_ties")
@@ -94,7 +95,7 @@ def held_machine(model: Any) -> KernelFitted:
     return replace(held, duals=duals, intercept=intercept, vectors=vectors)
 
 
-def make_machine(fitted: KernelFitted, **params: object) -> Any:
+def make_machine(fitted: KernelFitted, **params: object) -> KernelMachine:
     """Return a kernel machine that holds a fit; given parameters replace the fit's."""
     template = copy_options(fitted.template, **params)
     return clone(template)._hold(replace(fitted, template=template))

@@ -36,6 +36,8 @@ from saddlesvm.runtime.allowed import (
 from saddlesvm.runtime.option_names import KERNEL_NAMES
 
 if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
     from saddlesvm.runtime.option_names import Keep, KernelName, KernelSolver
     from saddlesvm.solvers.base import SolverBase
 
@@ -137,7 +139,7 @@ class KernelMachine(Estimator):
         """0 if the requested gap was proven, else 1."""
         return 0 if self.outcome_ is Outcome.CERTIFIED else 1
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.input_tags.sparse = self.kernel != "precomputed"

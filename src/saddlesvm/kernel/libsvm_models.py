@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -16,13 +16,16 @@ from saddlesvm.kernel.mercer import Kernel, dense_if_quicker
 from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 
+if TYPE_CHECKING:
+    from saddlesvm.kernel.kernel_machine import KernelMachine
+
 TYPES: dict[type, str] = {
     SVC: "c_svc", NuSVC: "nu_svc", OneClassSVM: "one_class", SVR: "epsilon_svr", NuSVR: "nu_svr",
 }  # fmt: skip
 PARAMETERS = ("degree", "gamma", "coef0")
 
 
-def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> Any:
+def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> KernelMachine:
     """Read a LIBSVM text model: SVC, NuSVC, SVR, NuSVR or OneClassSVM, ready to predict.
 
     Parameters

@@ -214,7 +214,7 @@ def double_of_ordered(number: np.int64) -> float:
 
 
 @inlined
-def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[float, float]:
+def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[np.int64, np.int64]:
     """Return what the tube adds to the slopes up and down from b, if b can move so."""
     up = NEVER
     if b < high:
@@ -242,7 +242,7 @@ def move_slopes(
     row_i: np.ndarray,
     row_j: np.ndarray,
     move: float,
-) -> Any:  # fmt: skip
+) -> tuple[float, float]:  # fmt: skip
     """Add ``move (row_i - row_j)`` to the slopes; return the extreme slopes.
 
     Both are ordered bits, the second with its sign turned.
@@ -267,7 +267,7 @@ def largest_gain(
     lowest: float,
     unit: float,
     first: int,
-) -> Any:  # fmt: skip
+) -> np.int64:  # fmt: skip
     """Return the largest gain of a pair with i given, in bits, and behind it the row j.
 
     Parameters
@@ -351,7 +351,7 @@ def find_extremes(
 @inlined_search
 def best_pair(
     program: QuadraticProgram, g: np.ndarray, room: np.ndarray, extremes: np.ndarray
-) -> Any:
+) -> tuple[int | np.int64, int | np.int64, float, float]:
     """Return the rows of the pair to move, its step without a box, and its group's sign.
 
     i is `NO_PAIR` if there is none, and `NO_ROW` if the choice needs the kernel row of j first.

@@ -8,7 +8,7 @@ matrix product, together with rows that the solver probably needs next.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -253,7 +253,7 @@ def has_maker(kernel: Kernel, X: Matrix) -> bool:
     return has_rows(kernel) and not sparse.issparse(X) and X.shape[1] <= FEW_FEATURES
 
 
-def _diagonal(kernel: Kernel, squares: np.ndarray) -> Any:
+def _diagonal(kernel: Kernel, squares: np.ndarray) -> np.ndarray:
     """Return the kernel values of the points with themselves, shape (n,)."""
     if kernel.metric == "rbf":
         return np.ones(squares.size)

@@ -272,7 +272,7 @@ class SVC(ClassifierMixin, KernelMachine):
         scores = find_scores(held_machine(self), X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self: Any, X: Any) -> np.ndarray:
+    def predict(self: Any, X: RowsLike) -> np.ndarray:
         """The class of each row, shape (rows,): the class with most votes; `break_ties` decides
         ties.
 

@@ -146,7 +146,7 @@ def solver_type(model: LinearModel, path: str | os.PathLike[str], classes: Any) 
     return SOLVER_OF_LOSS[loss]
 
 
-def load_liblinear(path: str | os.PathLike[str]) -> Any:
+def load_liblinear(path: str | os.PathLike[str]) -> LinearModel:
     """Return the estimator of a LIBLINEAR text model.
 
     Raises
@@ -169,7 +169,7 @@ def load_liblinear(path: str | os.PathLike[str]) -> Any:
         return _read_model(header, file, where)
 
 
-def _read_model(header: dict[str, str], file: IO[str], where: str) -> Any:
+def _read_model(header: dict[str, str], file: IO[str], where: str) -> LinearModel:
     """Return the estimator of a header and of the lines of weights."""
     solver = header["solver_type"]
     (bias,) = find_numbers(header, "bias", 1, where)
@@ -216,8 +216,12 @@ def _read_model(header: dict[str, str], file: IO[str], where: str) -> Any:
 
 
 def _make_estimator(
-    solver: str, coef: np.ndarray, intercept: np.ndarray, classes: Any, bias: float | None
-) -> Any:
+    solver: str,
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    classes: np.ndarray | None,
+    bias: float | None,
+) -> LinearModel:
     """Return the estimator with these weights."""
     options: dict[str, Any] = {"loss": LOSS_OF_SOLVER[solver], "fit_intercept": bias is not None}
     if bias is not None:

@@ -22,6 +22,9 @@ from sklearn.pipeline import Pipeline
 from saddlesvm.estimators.columns import kinds_in
 
 if TYPE_CHECKING:
+    from skl2onnx.common._container import ModelComponentContainer
+    from skl2onnx.common._topology import Operator, Scope
+
     from saddlesvm.estimators.base import Estimator
 
 # The locale for lower case: minimal systems have no other one with UTF-8.
@@ -73,7 +76,7 @@ def options_of_texts(model: Estimator) -> dict[int, dict[str, str]]:
     return {id(transformer): {"locale": LOCALE} for transformer in texts}
 
 
-def shape_imputer(operator: Any) -> None:
+def shape_imputer(operator: Operator) -> None:
     """Set the shape of filled numbers, and of the features that mark gaps."""
     imputer = operator.raw_operator
     if imputer.indicator_ is None:
@@ -84,7 +87,7 @@ def shape_imputer(operator: Any) -> None:
     operator.outputs[0].type = type(given)([given.shape[0], width])
 
 
-def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
+def convert_imputer(scope: Scope, operator: Operator, container: ModelComponentContainer) -> None:
     """Write the graph of an imputer: gaps are filled, and features after the numbers mark them."""
     imputer = operator.raw_operator
     if imputer.indicator_ is None:
@@ -105,7 +108,13 @@ def convert_imputer(scope: Any, operator: Any, container: Any) -> None:
     container.add_node("Concat", parts, operator.outputs[0].full_name, axis=1, name=name)
 
 
-def _add_node(scope: Any, container: Any, kind: str, inputs: list[str], **options: Any) -> str:
+def _add_node(
+    scope: Scope,
+    container: ModelComponentContainer,
+    kind: str,
+    inputs: list[str],
+    **options: object,
+) -> str:
     """Add a node, and return the name of its output."""
     output: str = scope.get_unique_variable_name(kind.lower())
     name = scope.get_unique_operator_name(kind)
@@ -113,7 +122,9 @@ def _add_node(scope: Any, container: Any, kind: str, inputs: list[str], **option
     return output
 
 
-def _add_constant(scope: Any, container: Any, kind: int, values: np.ndarray) -> str:
+def _add_constant(
+    scope: Scope, container: ModelComponentContainer, kind: int, values: np.ndarray
+) -> str:
     """Add an array, and return its name."""
     name: str = scope.get_unique_variable_name("constant")
     container.add_initializer(name, kind, list(values.shape), values.ravel().tolist())

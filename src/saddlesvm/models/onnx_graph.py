@@ -30,6 +30,9 @@ from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.data_types import RowsLike
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from sklearn.base import BaseEstimator
+
     from saddlesvm.estimators.base import Estimator
 
 __all__ = ["to_onnx"]
@@ -118,7 +121,7 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
         return skl2onnx_to_onnx(made, X, options=wanted or None, **options)
 
 
-def scikit_learn_of(model: Estimator, raw_scores: bool = False) -> Any:
+def scikit_learn_of(model: Estimator, raw_scores: bool = False) -> BaseEstimator:
     """Return the fitted estimator of scikit-learn with the same labels and scores.
 
     Raises
@@ -156,7 +159,7 @@ def _weights(model: Estimator) -> tuple[np.ndarray, np.ndarray]:
     return coef, np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), len(coef))
 
 
-def _linear_classifier(model: Estimator, raw_scores: bool) -> Any:
+def _linear_classifier(model: Estimator, raw_scores: bool) -> BaseEstimator:
     """Return scikit-learn's linear classifier, or its classifier of many classes over several."""
     coef, intercept = _weights(model)
     # What the labels follow decides which of scikit-learn's classes predicts alike.
@@ -194,7 +197,9 @@ def _linear_classifier(model: Estimator, raw_scores: bool) -> Any:
     return _calibrate(made, model.calibration_) if calibrated else made
 
 
-def _one_against_one(model: Estimator, coef: np.ndarray, intercept: np.ndarray) -> Any:
+def _one_against_one(
+    model: Estimator, coef: np.ndarray, intercept: np.ndarray
+) -> OneVsOneClassifier:
     """Return a machine for each pair of classes."""
     if model.probability:
         raise ValueError(
@@ -220,8 +225,12 @@ def _one_against_one(model: Estimator, coef: np.ndarray, intercept: np.ndarray) 
 
 
 def _one_against_rest(
-    model: Estimator, coef: np.ndarray, intercept: np.ndarray, kind: Any, several: bool
-) -> Any:
+    model: Estimator,
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    kind: type[BaseEstimator],
+    several: bool,
+) -> BaseEstimator:
     """Return a machine for each class or label."""
     machines = [
         _with_weights(kind(), w, b, BINARY_CLASSES) for w, b in zip(coef, intercept, strict=True)
@@ -242,7 +251,9 @@ def _one_against_rest(
     return made
 
 
-def _with_weights(made: Any, coef: np.ndarray, intercept: Any, classes: np.ndarray) -> Any:
+def _with_weights(
+    made: BaseEstimator, coef: np.ndarray, intercept: ArrayLike, classes: np.ndarray
+) -> BaseEstimator:
     """Set the weights of a linear classifier of scikit-learn, and return it."""
     made.coef_ = np.atleast_2d(coef)
     made.intercept_ = np.atleast_1d(intercept)
@@ -251,7 +262,7 @@ def _with_weights(made: Any, coef: np.ndarray, intercept: Any, classes: np.ndarr
     return made
 
 
-def _calibrate(made: Any, curves: np.ndarray) -> Any:
+def _calibrate(made: BaseEstimator, curves: np.ndarray) -> CalibratedClassifierCV:
     """Return a classifier with a sigmoid over the scores of each class."""
     sigmoids = []
     for slope, offset in curves:
@@ -273,7 +284,7 @@ def _labels(classes: np.ndarray) -> np.ndarray:
     return classes.astype(np.int64) if classes.dtype.kind in "biuf" else classes.astype(str)
 
 
-def _kernel_machine(model: Estimator, kind: Any) -> Any:
+def _kernel_machine(model: Estimator, kind: type[BaseEstimator]) -> BaseEstimator:
     """Return scikit-learn's kernel machine with the support vectors of a model."""
     kernel = model.kernel_
     if kernel.name not in KERNELS:

@@ -62,6 +62,8 @@ from saddlesvm.solvers import SOLVERS
 from saddlesvm.solvers.base import SolverBase
 
 if TYPE_CHECKING:
+    from sklearn.compose import ColumnTransformer
+
     from saddlesvm.estimators.base import Estimator
 
 # The array of a model file with the transformers before the model, as skops writes them.
@@ -77,7 +79,7 @@ INSTEAD = {
 UNSAVED = ("callbacks", "checkpoint", "random_state")  # parameters that a file does not hold
 
 
-def split_pipeline(model: Estimator) -> tuple[Any, Any]:
+def split_pipeline(model: Estimator) -> tuple[Estimator, object]:
     """Return the estimator at the end of a pipeline, and what stands before it (or None)."""
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         return model[-1], step_before(model)
@@ -231,7 +233,7 @@ def list_kinds() -> str:
     return ", ".join(entry.name for entry in register.list_entries())
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
     """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM.
 
     Its ``notes_`` are the notes that were stored with it. If a ``StandardScaler`` or the
@@ -285,7 +287,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise DataError(f"{path}: is a damaged model file: {error}") from None
 
 
-def _restore_columns(model: Estimator, stored: np.ndarray) -> Any:
+def _restore_columns(model: Estimator, stored: np.ndarray) -> ColumnTransformer:
     """Return the stored transformers; raise ValueError unless they make the model's features."""
     if stored.dtype != np.uint8 or stored.ndim != 1:
         raise ValueError("its columns are no bytes")
@@ -327,7 +329,7 @@ def _restore_scaler(model: Estimator, stored: dict[str, np.ndarray]) -> Standard
 
 def _make_estimator(
     entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]
-) -> Any:
+) -> Estimator:
     """Return the estimator of a file, after every value in the file has been checked."""
     options = tuple(name for name in entry.parameters if name not in UNSAVED)
     check_meta(meta, options, entry.saved)
@@ -413,7 +415,7 @@ def _restore_machine(
     )
 
 
-def _option_to_plain(name: str, option: object) -> Any:
+def _option_to_plain(name: str, option: object) -> object:
     """Return an option as JSON can hold it: objects by name and fields, dicts as pairs."""
     if isinstance(option, SolverBase):
         return {
@@ -431,7 +433,7 @@ def _option_to_plain(name: str, option: object) -> Any:
     return option.item() if isinstance(option, np.generic) else option
 
 
-def _restore_option(given: object, linear: bool) -> Any:
+def _restore_option(given: object, linear: bool) -> object:
     """Return the option that a file holds; only registered solvers and losses are made."""
     if not isinstance(given, dict):
         return given
