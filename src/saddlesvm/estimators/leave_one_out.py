@@ -270,7 +270,7 @@ class Estimation:
         self.posed = own.posed
 
     def run(
-        self, groups: Any = None, proofs: bool = True, values: float = REFINED_VALUES
+        self, groups: ArrayLike | None = None, proofs: bool = True, values: float = REFINED_VALUES
     ) -> LeaveOneOut:
         """Estimate every row's score; with proofs, solve for open labels within `values`."""
         if groups is None:

@@ -29,6 +29,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.scores import dense_weights
+from saddlesvm.runtime.data_types import LabelsLike
 
 FORMAT = 1  # of proof files
 SAME = (
@@ -140,7 +141,7 @@ def needs_text(classes: np.ndarray) -> bool:
     return classes.dtype.kind in "OUS" or bool((np.abs(classes.astype(np.float64)) >= WHOLE).any())
 
 
-def labels_of(y: Any, text: bool) -> list[Any]:
+def labels_of(y: LabelsLike, text: bool) -> list[str] | list[float]:
     """Labels or targets as the checker takes them: text, or floats."""
     found = np.asarray(y).ravel()
     return [str(one) for one in found.tolist()] if text else found.astype(np.float64).tolist()

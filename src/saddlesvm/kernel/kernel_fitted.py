@@ -23,7 +23,6 @@ from saddlesvm.runtime.data_types import RowsLike
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
-    from saddlesvm.kernel.kernel_machine import KernelMachine
 
 # Parameters that count when a model predicts, as in scikit-learn; the others count in the fit.
 AT_PREDICTION = ("probability", "decision_function_shape", "break_ties")
@@ -95,7 +94,7 @@ def held_machine(model: Any) -> KernelFitted:
     return replace(held, duals=duals, intercept=intercept, vectors=vectors)
 
 
-def make_machine(fitted: KernelFitted, **params: object) -> KernelMachine:
+def make_machine(fitted: KernelFitted, **params: object) -> Any:
     """Return a kernel machine that holds a fit; given parameters replace the fit's."""
     template = copy_options(fitted.template, **params)
     return clone(template)._hold(replace(fitted, template=template))

@@ -214,7 +214,7 @@ def double_of_ordered(number: np.int64) -> float:
 
 
 @inlined
-def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[np.int64, np.int64]:
+def slopes_of_tube(b: float, low: float, high: float, tube: float) -> tuple[float, float]:
     """Return what the tube adds to the slopes up and down from b, if b can move so."""
     up = NEVER
     if b < high:
@@ -242,7 +242,7 @@ def move_slopes(
     row_i: np.ndarray,
     row_j: np.ndarray,
     move: float,
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[np.int64, np.int64]:  # fmt: skip
     """Add ``move (row_i - row_j)`` to the slopes; return the extreme slopes.
 
     Both are ordered bits, the second with its sign turned.
