@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -119,7 +120,7 @@ class Solution:
         return float(self.trace[-1]["seconds"]) if self.trace else 0.0
 
 
-class ClusterMethod:
+class ClusterMethod(ABC):
     """A method under way.
 
     Parameters
@@ -161,9 +162,9 @@ class ClusterMethod:
         engine.end = np.inf if plan.max_time is None else self.began + plan.max_time
         engine.has_model = False
 
+    @abstractmethod
     def one_round(self) -> Outcome | None:
         """Do a round; return an outcome if every problem is proven, as far as rounding allows."""
-        raise NotImplementedError
 
     def run(self, stop: threading.Event | None = None) -> Solution:
         """Do rounds until the fit ends; `stop` as for :func:`~saddlesvm.fit.loop.drive`."""
