@@ -211,7 +211,7 @@ def test_rows_set_aside_wrongly_come_back(data):
     assert not state.beta[aside].any()
     evaluation = evaluate_kernel(problem, solver.solution(problem, state))
     assert evaluation.certificate.relative_gap > 1e-3
-    state = solver.certified(problem, state, evaluation)
+    state = solver.learn_from_certificate(problem, state, evaluation)
     np.testing.assert_array_equal(state.at_work, problem.members)
     state = solver.step(problem, state, Budget(rows=10_000, relative_gap=1e-7))
     assert evaluate_kernel(problem, solver.solution(problem, state)).certificate.relative_gap <= 1e-6

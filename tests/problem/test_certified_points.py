@@ -86,7 +86,7 @@ def test_running_weights_are_taken_for_the_pull_where_no_proof_is_asked_for(loss
 @pytest.mark.parametrize("exact", [True, False])
 def test_with_a_free_intercept_weights_are_rebuilt(loss: Loss, exact: bool) -> None:
     problem = small_problem(loss, intercept="free", **SMALL)  # type: ignore[arg-type]
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, inside(problem))
+    alpha = problem.intercept.balance(problem.pointwise, problem.members, inside(problem))
     w = dual_weights(problem, alpha) * 1.25
     w[-1] = 0.7
     found = evaluate(problem, Point(w, alpha, tracks=True), exact=exact)
@@ -105,7 +105,7 @@ def test_the_pull_is_told_where_the_weights_are_others() -> None:
     assert found.pull is not None and found.pull == pytest.approx(dual_weights(problem, alpha)[:-1], rel=1e-14)
     assert np.array_equal(found.coef, problem.regularizer.weights(dual_weights(problem, alpha))[:-1])
     assert evaluate(small_problem(SquaredHinge(), **SMALL), Point(alpha=alpha)).pull is None  # type: ignore[arg-type]
-    assert Point.read is False and not Point().tracks and Point().known == () and Point().proven is None
+    assert Point.read is False and not Point().tracks and Point().known == () and Point().evaluation is None
     assert JudgedPoint.read is True
     assert Evaluation(found.coef, 0.0, alpha, found.certificate).exact
 
@@ -147,7 +147,7 @@ def test_what_a_sweep_has_judged_is_proven_where_that_is_worth_a_pass() -> None:
     free = small_problem(Hinge(), intercept="free", **SMALL)  # type: ignore[arg-type]
     before = len(proofs)
     assert all(found(exact, 0.5, of=free) is not judged for exact in (True, False)) and len(proofs) == before
-    assert evaluate(problem, Point(proven=judged)) is judged
+    assert evaluate(problem, Point(evaluation=judged)) is judged
     assert "prove=" not in repr(JudgedPoint(judged=judged, prove=lambda: proofs[0], enough=1.0))
 
 
@@ -163,7 +163,7 @@ def test_targets_far_from_zero_are_judged_from_the_offset(kind: str) -> None:
         for point in (Point(np.array([1.0, -2.0, 1e9])), Point(np.array([1.0, -2.0, 1e9]), alpha), Point(alpha=alpha)):
             assert evaluate(problem, point).certificate.dual_rounding < 1e-9
     summing = with_total(Absolute(), 2.0, 0)  # whose targets must stay: the sum is not zero
-    alpha = summing.intercept.balanced(summing.pointwise, summing.members, np.full(20, 0.1))
+    alpha = summing.intercept.balance(summing.pointwise, summing.members, np.full(20, 0.1))
     for given in (False, True):  # the best offset, and the one of zero
         found = evaluate(summing, Point(np.zeros(4), alpha), given_offset=given)
         objective = plain_primal(summing, found.coef, found.intercept) + summing.C * 2.0 * found.intercept
@@ -176,11 +176,11 @@ def test_targets_far_from_zero_are_judged_from_the_offset(kind: str) -> None:
 @by_loss
 def test_the_dual_point_zero_is_a_bound_where_it_is_feasible(loss: Loss) -> None:
     free = small_problem(loss, intercept="free", C=1e3, **SMALL)  # type: ignore[arg-type]
-    alpha = free.intercept.balanced(free.pointwise, free.members, inside(free, 0.9))
+    alpha = free.intercept.balance(free.pointwise, free.members, inside(free, 0.9))
     assert plain_dual(free, alpha) < 0.0
     assert evaluate(free, Point(alpha=alpha)).certificate.dual == 0.0
     summing = with_total(loss, 0.5, 0)
-    long = summing.intercept.balanced(summing.pointwise, summing.members, inside(summing, 0.9))
+    long = summing.intercept.balance(summing.pointwise, summing.members, inside(summing, 0.9))
     bound = plain_dual(summing, long)
     assert (bound < 0.0) == (type(loss) is not Logistic) and near(
         evaluate(summing, Point(np.zeros(4), long)).certificate.dual, bound
@@ -317,7 +317,7 @@ def test_a_primal_objective_bounds_every_model_within_the_drift(
 ) -> None:
     X = matrix(20, 3, 0)
     problem = make_problem(as_rows(X, 1.5), labels(X, Hinge(), 0), Hinge(), C=C, intercept=Free(1.5, 3.0))
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, np.zeros(20))
+    alpha = problem.intercept.balance(problem.pointwise, problem.members, np.zeros(20))
     w = np.array([0.6, -0.3, 0.2, 0.0]) * (1.0 if C > 1e-3 else 1e-1)
     monkeypatch.setattr(certificate, "weights_by_short_sums", lambda *_: (w, drift))
     found = evaluate(problem, Point(alpha=alpha))
@@ -440,7 +440,7 @@ def test_a_move_is_charged_by_the_sizes_of_the_conjugates(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(responses, "move_of", noted)
     problem = with_total(loss, 0.5, 0)
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, inside(problem))
+    alpha = problem.intercept.balance(problem.pointwise, problem.members, inside(problem))
     sizes = sum(abs(loss.conjugate(a, y, 1.0)) for a, y in zip(alpha, problem.y, strict=True))
     for w in (np.zeros(4), np.ones(4)):
         evaluate(problem, Point(w, alpha))

@@ -123,7 +123,7 @@ def test_where_rounding_is_the_limit(certificate: Certificate, tol: float, noise
 def least(loss: Loss, total: float, seed: int) -> float:
     """A low primal objective of a small problem; the optimum is below it."""
     problem = with_total(loss, total, seed)
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, problem.y * 0.5)
+    alpha = problem.intercept.balance(problem.pointwise, problem.members, problem.y * 0.5)
 
     def primal(w: np.ndarray) -> float:
         return evaluate(problem, Point(w, alpha)).certificate.primal
@@ -140,7 +140,7 @@ def test_a_dual_point_that_misses_the_sum_bounds_the_optimum_and_loses_little(
     problem = with_total(loss, total, 0)
     random = np.random.default_rng(0)
     heavier = np.where(problem.y * total >= 0.0, 0.5, 0.2) * (0.5 + random.random(20))
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, problem.y * heavier)
+    alpha = problem.intercept.balance(problem.pointwise, problem.members, problem.y * heavier)
     near, missed = (evaluate(problem, Point(random.normal(size=4), one)) for one in (alpha, alpha * (1.0 + away)))
     optimum = least(loss, total, 0)
     scale = abs(optimum) + abs(near.certificate.dual) + 1.0

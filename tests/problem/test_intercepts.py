@@ -96,7 +96,7 @@ def test_weak_duality_and_the_best_offset_with_any_sum(loss: Loss, size: float, 
     heavier = np.where(problem.y * total > 0.0, 1.0, random.random(20) * 0.1)  # of the sign that the sum has
     bounded = isinstance(loss, SquaredHinge) or size < min((problem.y > 0).sum(), (problem.y < 0).sum())
     assume(bounded)  # else no offset is best
-    alpha = kind.balanced(problem.pointwise, members, problem.y * heavier)
+    alpha = kind.balance(problem.pointwise, members, problem.y * heavier)
     w = random.normal(size=4)
     z = features(problem)[:, :-1] @ w[:-1]
     assert alpha.sum() == pytest.approx(total, rel=1e-9)
@@ -153,7 +153,7 @@ def test_an_intercept_has_a_feature_of_one_by_default() -> None:
 
 def test_variables_are_lengthened_where_shortening_does_not_lead_to_the_sum() -> None:
     problem = with_total(Hinge(), 5.0, 0)
-    alpha = problem.intercept.balanced(problem.pointwise, problem.members, np.zeros(20))
+    alpha = problem.intercept.balance(problem.pointwise, problem.members, np.zeros(20))
     assert alpha.sum() == pytest.approx(5.0, rel=1e-12)
     assert ((alpha * problem.y >= 0.0) & (np.abs(alpha) <= 1.0)).all()
 

@@ -63,9 +63,9 @@ def test_chosen_rows_keep_their_order_and_values_spread_to_all_rows() -> None:
     rows = problem.X._replace(values=problem.X.values[chosen])  # type: ignore[union-attr]
     agrees(problem.of_rows(rows, chosen), problem, chosen)
     values = np.array([1.0, 2.0, 3.0])
-    spread = problem.spread(values)
+    spread = problem.scatter(values)
     assert spread[[3, 7, 40]].tolist() == [1.0, 2.0, 3.0]
     assert np.count_nonzero(spread) == 3
-    assert problem.gathered(spread).tolist() == [1.0, 2.0, 3.0]
-    assert problem.gathered(values) is values
-    assert problem.spread(spread) is spread
+    assert problem.gather(spread).tolist() == [1.0, 2.0, 3.0]
+    assert problem.gather(values) is values
+    assert problem.scatter(spread) is spread

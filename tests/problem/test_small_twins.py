@@ -50,7 +50,7 @@ def test_responses_of_newtons_method(loss: Loss, q: float) -> None:
     problem, random = weighted(loss), np.random.default_rng(2)
     _, y, weights, _ = problem.of_members
     n = y.size
-    centre = problem.gathered(feasible(problem, random))
+    centre = problem.gather(feasible(problem, random))
     terms = SmoothedTerms(loss, y, weights, problem.C, centre, q, loss.largest_curvature() == np.inf)
     z, dz = random.normal(size=(2, n))
     found = []

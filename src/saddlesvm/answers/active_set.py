@@ -74,10 +74,10 @@ def verify_active_set(problem: Problem, alpha: np.ndarray) -> Neighbourhood | No
         Dual variables near the optimum's.
     """
     members = problem.members
-    y = problem.gathered(problem.y)
-    s = problem.gathered(problem.row_weights)
+    y = problem.gather(problem.y)
+    s = problem.gather(problem.row_weights)
     # Multipliers as shares of their boxes: rows inside the box are on the margin.
-    share = np.clip(problem.gathered(alpha) * y / s, 0.0, 1.0)
+    share = np.clip(problem.gather(alpha) * y / s, 0.0, 1.0)
     on_margin = (share > INSIDE) & (share < 1.0 - INSIDE)
     share = np.where(on_margin, share, np.round(share))
     before = members.size
@@ -91,11 +91,11 @@ def verify_active_set(problem: Problem, alpha: np.ndarray) -> Neighbourhood | No
         if failed:
             return None
         for _ in range(REFINED):
-            w = dual_weights(problem, problem.spread(share * s * y))
+            w = dual_weights(problem, problem.scatter(share * s * y))
             missed = (y - margins(problem, w))[F]
             share[F] += _missing_shares(problem, factor, missed, on_margin)
         z = margins(
-            problem, dual_weights(problem, problem.spread(np.clip(share, 0.0, 1.0) * s * y))
+            problem, dual_weights(problem, problem.scatter(np.clip(share, 0.0, 1.0) * s * y))
         )
         # The conditions of Karush, Kuhn and Tucker: multipliers inside the box, rows on their side.
         out = on_margin & ((share < 0.0) | (share > 1.0))
@@ -119,15 +119,15 @@ def _ball_around(
     problem: Problem, share: np.ndarray, on_margin: np.ndarray, factor: np.ndarray, floor: float
 ) -> Neighbourhood | None:
     """Return the ball around the solution for an active set; None if a row may change its side."""
-    y = problem.gathered(problem.y)
-    s = problem.gathered(problem.row_weights)
+    y = problem.gather(problem.y)
+    s = problem.gather(problem.row_weights)
     # A last correction of the multipliers, then the weights and the margins that count.
     for last in (False, True):
         v, off = _weights(problem, share * s * y)
         z, terms = close_margins(problem, v)
         if not last:
             share[on_margin] += _missing_shares(problem, factor, (y - z)[on_margin], on_margin)
-    norms = radii(problem.gathered(problem.norms))
+    norms = radii(problem.gather(problem.norms))
     slips = margin_slips(problem, v, terms) + SLACK * off * norms
     # e, the distance from the margin, bounds the distances of weights and multipliers.
     missed = SLACK * float(np.linalg.norm((np.abs(y - z) + slips)[on_margin]))
@@ -150,20 +150,20 @@ def _missing_shares(
     problem: Problem, factor: np.ndarray, missed: np.ndarray, on_margin: np.ndarray
 ) -> np.ndarray:
     """Return how much the shares of the rows on the margin must grow to put them there."""
-    y = problem.gathered(problem.y)[on_margin]
-    s = problem.gathered(problem.row_weights)[on_margin]
+    y = problem.gather(problem.y)[on_margin]
+    s = problem.gather(problem.row_weights)[on_margin]
     # G (change of C a) = missing margins; a share is a y / s.
     return np.asarray(dpotrs(factor, missed, lower=1)[0] * y / (problem.C * s))
 
 
 def _weights(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     """Return ``v = C sum_i a_i x_i`` of the members, and a bound on its rounding."""
-    spread = problem.spread(alpha)
+    spread = problem.scatter(alpha)
     v, off = weights_by_short_sums(problem, spread)
     # The virtual feature is constant: its sum is exact.
     v[-1] = problem.scale * math.fsum((problem.C * alpha).tolist())
     rounded = problem.C * float(
-        np.einsum("i,i", np.abs(alpha), radii(problem.gathered(problem.norms)))
+        np.einsum("i,i", np.abs(alpha), radii(problem.gather(problem.norms)))
     )
     return v, off + 4.0 * UNIT * abs(float(v[-1])) + (
         SLACK * UNIT * rounded if problem.weights.size else 0.0

@@ -84,11 +84,9 @@ def margin_slips(
     """
     count = (problem.row_sizes.terms if terms is None else terms) + MARGIN_UNITS
     # gamma(count) ||w|| ||x_i|| bounds the rounding of w . x_i in any order of its sum.
-    slips = (
-        count * UNIT / (1.0 - count * UNIT) * norm_of(w) * radii(problem.gathered(problem.norms))
-    )
+    slips = count * UNIT / (1.0 - count * UNIT) * norm_of(w) * radii(problem.gather(problem.norms))
     if not is_classification(problem.loss):
-        slips += TARGET_UNITS * UNIT * np.abs(problem.gathered(problem.y))
+        slips += TARGET_UNITS * UNIT * np.abs(problem.gather(problem.y))
     return SLACK * slips + UNDERFLOW
 
 
@@ -120,11 +118,11 @@ def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     X = problem.X
     members = problem.members
     if not X.sparse:
-        near = pulled_by_short_sums(problem, problem.spread(alpha))
+        near = pulled_by_short_sums(problem, problem.scatter(alpha))
         return near.pull, norm_of(near.errors)
     # Sparse rows: sums over about as many parts of the rows as each part has rows.
     width = problem.n_features + 1
-    spread = problem.spread(alpha)
+    spread = problem.scatter(alpha)
     values = members.size * problem.values_per_row
     count = max(1, min(math.isqrt(members.size), int(PARTS_SHARE * values / width)))
     pull = np.zeros(width)
@@ -157,7 +155,7 @@ def slope_of(problem: Problem, w: np.ndarray) -> Slope:
         # Threads share a pass for the margins and a pass for the pull.
         z = margins(problem, w)
         answers = answers_at(smoothed_terms(problem), z)
-        pull = dual_weights(problem, problem.spread(answers.alpha))
+        pull = dual_weights(problem, problem.scatter(answers.alpha))
         return Slope(_of_penalty(problem, w, pull), pull, z, answers)
     # A single thread uses each row for both while it is in the cache.
     n = problem.members.size
@@ -165,7 +163,7 @@ def slope_of(problem: Problem, w: np.ndarray) -> Slope:
     pull = np.zeros(w.size)
     answers = Answers.room(n)
     respond_to_weights(smoothed_terms(problem), problem.X, problem.members, w, z, answers, pull)
-    pull = problem.pulled(pull)
+    pull = problem.scale_pull(pull)
     return Slope(_of_penalty(problem, w, pull), pull, z, answers)
 
 
@@ -185,7 +183,7 @@ def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
 
 def gradient_of(problem: Problem, w: np.ndarray, now: Slope) -> Gradient:
     """Return the gradient of a pass at w, with rounding of sums in any order."""
-    norms = radii(problem.gathered(problem.norms))
+    norms = radii(problem.gather(problem.norms))
     sizes = float(np.einsum("i,i", np.abs(now.answers.alpha), norms))
     missed = SLACK * problem.C * gamma(problem.members.size + PULL_UNITS) * sizes + UNDERFLOW
     return _with_bounds(problem, w, now, margin_slips(problem, w), missed)
@@ -201,7 +199,7 @@ def _with_bounds(
         off = _steepest(problem, now.z, slips, bends) * slips
     # A multiplier is off by the curvature times the slip of its margin, and by its own rounding.
     off += problem.C * 2.0 * loss_units(problem.loss) * UNIT * np.abs(alpha) + UNDERFLOW
-    norms = radii(problem.gathered(problem.norms))
+    norms = radii(problem.gather(problem.norms))
     assembling = 4.0 * UNIT * (norm_of(w) + norm_of(now.pull))
     error = missed + SLACK * float(np.einsum("i,i", off, norms)) + assembling
     return Gradient(now.value, error, now.z, slips, bends, alpha, off)
@@ -210,7 +208,7 @@ def _with_bounds(
 def _steepest(problem: Problem, z: np.ndarray, slips: np.ndarray, bends: np.ndarray) -> np.ndarray:
     """Return at least ``C s_i phi_i''`` anywhere within the slips of the margins, shape (n,)."""
     loss = problem.loss
-    largest = problem.C * problem.gathered(problem.row_weights) * loss.largest_curvature()
+    largest = problem.C * problem.gather(problem.row_weights) * loss.largest_curvature()
     if hasattr(loss, "steepening"):
         rounded = gamma(4.0 * loss_units(loss))
         # |phi'''| <= M phi'': within a slip e, phi'' grows by e^(M e) at most.
@@ -230,7 +228,7 @@ def on_one_piece(
     problem: Problem, low: np.ndarray, high: np.ndarray, corners: tuple[float, ...]
 ) -> np.ndarray:
     """Return True for each row whose loss has no corner between two margins, shape (n,)."""
-    y = problem.gathered(problem.y)
+    y = problem.gather(problem.y)
     # Corners are places of y z for labels, of z - y for targets.
     if is_classification(problem.loss):
         first = np.minimum(y * low, y * high)

@@ -188,9 +188,9 @@ def _by_gap(problem: Problem, w: np.ndarray, gap: float) -> Neighbourhood:
         return Neighbourhood(center, radius, plain, problem.scale, (-math.inf, math.inf))
     z = margins(problem, center)
     # How far a margin without the intercept can be from that of the optimum.
-    away = SLACK * radius * radii(problem.gathered(problem.norms)) / math.sqrt(
-        square
-    ) + margin_slips(problem, w)
+    away = SLACK * radius * radii(problem.gather(problem.norms)) / math.sqrt(square) + margin_slips(
+        problem, w
+    )
     # The optimal intercepts are between the zeros of the slopes at both ends of the margins.
     ends = (
         _zero_of_slopes(problem, z + away, offset, -1.0),
@@ -301,7 +301,7 @@ def _margin_bounds(
     problem: Problem, found: Gradient, nearest: Neighbourhood
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bound the members' margins at w and anywhere in a proven neighbourhood."""
-    norms = radii(problem.gathered(problem.norms)) / math.sqrt(nearest.curvature.floor or 1.0)
+    norms = radii(problem.gather(problem.norms)) / math.sqrt(nearest.curvature.floor or 1.0)
     away = SLACK * (nearest.radius * norms if nearest.radius > 0.0 else 0.0 * norms) + found.slips
     if nearest.offset is None:
         return found.z - away, found.z + away

@@ -123,7 +123,7 @@ def _by_corners(
     problem: Problem, near: Neighbourhood, found: Gradient, plain: Stretch, rho: float
 ) -> Stretch:
     """Return the ball in the norm of the rows that stay on one parabola for all C."""
-    norms = radii(problem.gathered(problem.norms))
+    norms = radii(problem.gather(problem.norms))
     corners = problem.loss.corners()  # type: ignore[attr-defined]
     seen = _penalised_weights(problem, near.center)
     still = np.zeros(near.center.size)
@@ -163,10 +163,10 @@ def _by_step(problem: Problem, near: Neighbourhood, found: Gradient, rho: float)
         h[-1] = 0.0
     along = margins(problem, h)
     bent = np.zeros(h.size)
-    add_rows(problem.X, problem.members, problem.spread(found.bends * along), bent)
+    add_rows(problem.X, problem.members, problem.scatter(found.bends * along), bent)
     bent += _penalised_weights(problem, h)
     slips = gamma(problem.members.size + 2.0 * problem.row_sizes.terms + MARGIN_UNITS)
-    lost = slips * (norm_of(h) * (1.0 + float(found.bends @ problem.gathered(problem.norms))))
+    lost = slips * (norm_of(h) * (1.0 + float(found.bends @ problem.gather(problem.norms))))
     length = math.sqrt(max(float(h @ bent), 0.0)) + lost
     t = SLACK * M * abs(tau) * float((np.abs(along) + margin_slips(problem, h)).max(initial=0.0))
     if t > 1.0:

@@ -251,14 +251,14 @@ class PassRounds(ClusterMethod):
                 if method.estimate <= self.plan.tol or method.ended:
                     due.append(k)
             elif method.proves(self.setting.regularizer.intercept):
-                self.certify_problem(k, method.proven(self.plan.facts(sizes)), method.model)
+                self.certify_problem(k, method.bound_sums(self.plan.facts(sizes)), method.model)
         if not due:
             return
         _, answer = self.ask(due, [self.methods[k].ask_balanced() for k in due])
         balanced, _ = answer.found
         for k, sums, sizes in zip(due, *balanced, strict=True):
             method = self.methods[k]
-            proof = method.balanced(self.plan.facts(sizes), sums)
+            proof = method.bound_balanced(self.plan.facts(sizes), sums)
             self.certify_problem(k, proof, method.model)
 
     def finished(self, index: int) -> Solution:

@@ -36,7 +36,7 @@ from saddlesvm.cluster.method import LARGEST, ROW_SIZES, SIZES, ClusterMethod, C
 from saddlesvm.cluster.partition import Partition, join_partitions, take_rows
 from saddlesvm.cluster.tasks import Answer, add_costs, count_bytes, measure_cost
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.bounds import PointSizes, Sums, add_sizes, summed
+from saddlesvm.problem.bounds import PointSizes, Sums, add_sizes, bound_sums
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
@@ -415,7 +415,7 @@ class DualRounds(ClusterMethod):
         sizes = report.sizes[k]
         point = PointSizes(*sizes[ROW_SIZES:].tolist())
         found = tuple(report.found[k].tolist())
-        return summed(self.plan.facts(sizes), found, point, model, self.pulls[k])
+        return bound_sums(self.plan.facts(sizes), found, point, model, self.pulls[k])
 
 
 def certify_zero(plan: ClusterPlan, engine: Engine) -> list[Certificate]:

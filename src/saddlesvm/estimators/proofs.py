@@ -306,7 +306,7 @@ def _centred(problem: MultinomialProblem, W: np.ndarray) -> tuple[np.ndarray | N
     if not problem.intercept.constrained:
         return None, {}
     z = np.column_stack([problem.passes.margins(w) for w in W])
-    s = problem.gathered(problem.row_weights)
+    s = problem.gather(problem.row_weights)
     K = z.shape[1]
     codes = problem.y[problem.members].astype(int)
     wanted = np.bincount(codes, s, K)

@@ -283,7 +283,7 @@ class Fit:
             self.ratio = float(np.clip(ratio, *RATIOS))
 
         # Tell the solver, and keep the best of its points.
-        self.state = self.solver.certified(self.problem, self.state, evaluation)
+        self.state = self.solver.learn_from_certificate(self.problem, self.state, evaluation)
         for known in point.known:
             self.points.keep(known)
         self.points.keep(evaluation)
@@ -372,7 +372,7 @@ class Fit:
             return self.certified_at + 1.0
 
         # A rough gap is often reached by the first epoch.
-        if self.certified_at == 0.0 and self.points.aim >= ROUGH and not self.state.proven:
+        if self.certified_at == 0.0 and self.points.aim >= ROUGH and not self.state.estimate_is_gap:
             return 1.0
 
         # Otherwise certificates take a fixed share of all passes, and become rarer.

@@ -59,7 +59,7 @@ def _choose_best(problem: Problem, candidates: Iterator[np.ndarray]) -> np.ndarr
     for alpha in candidates:
         # Make the candidate feasible: inside its bounds, and with the sum of a free intercept.
         bring_back(problem.pointwise, problem.members, alpha)
-        alpha = problem.balanced(alpha)
+        alpha = problem.balance(alpha)
 
         # Find the factor t with the largest dual objective of t * alpha.
         weights = dual_weights(problem, alpha)

@@ -337,7 +337,7 @@ class Decomposition(SolverBase):
         """The last iterate, which is dual feasible."""
         return KernelPoint(state.beta.copy())
 
-    def certified(
+    def learn_from_certificate(
         self, problem: KernelProblem, state: KernelState, evaluation: Evaluation
     ) -> KernelState:
         """Take the certificate's f in float64; use all rows again if a row set aside violates."""

@@ -313,7 +313,7 @@ def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     clipped = np.clip(beta, low, high)
     for rows, intercept in problem.sides:
         if intercept.constrained:
-            alpha = intercept.balanced(problem.terms, rows, clipped / problem.C)
+            alpha = intercept.balance(problem.terms, rows, clipped / problem.C)
             clipped = np.clip(alpha * problem.C, low, high)
     return clipped
 

@@ -100,7 +100,9 @@ def run_certified(problem: Any, solver: Any, epochs: float) -> tuple[Any, Any]:
     # A certificate after each half of an epoch.
     while (left := round((epochs - state.epochs) * n)) > 0:
         state = solver.step(problem, state, Budget(min(left, n // 2)))
-        state = solver.certified(problem, state, evaluate(problem, solver.solution(problem, state)))
+        state = solver.learn_from_certificate(
+            problem, state, evaluate(problem, solver.solution(problem, state))
+        )
     return state, solver.solution(problem, state)
 
 
@@ -208,7 +210,7 @@ def dcd_cases() -> Iterator[Case]:
         while not state.satisfied:
             state = solver.step(problem, state, Budget(ROWS))
             evaluation = evaluate(problem, solver.solution(problem, state))
-            state = solver.certified(problem, state, evaluation)
+            state = solver.learn_from_certificate(problem, state, evaluation)
         words = f"{loss}, {'with' if shrink else 'without'} shrinking, C = {C:g}, eps = {eps:g}"
         options = {"shrink": shrink, "loss": loss}
         yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), options)

@@ -80,12 +80,12 @@ class SmallClasses(TogetherFirst):
         labels = []
         factors = []
         for sub in self.subs:
-            labels.append(problem.gathered(sub.y))
+            labels.append(problem.gather(sub.y))
             factors.append(sub.row_weights(self.weights))
         y = np.array(labels, dtype=np.float64)
         weights = None
         if any(one is not None for one in factors):
-            weights = np.array([problem.gathered(self.fill_weights(one)) for one in factors])
+            weights = np.array([problem.gather(self.fill_weights(one)) for one in factors])
         # The solver of a single small problem, with one more axis for the problems.
         with blas_for(0.0), np.errstate(all="ignore"):
             small = Small(problem)
@@ -142,7 +142,7 @@ class SmallClasses(TogetherFirst):
             )
         )
         # The dual variables of a result are in the C form, an array with one row.
-        duals = problem.spread(problem.C * a)[None] if self.keeps_duals else np.empty(0)
+        duals = problem.scatter(problem.C * a)[None] if self.keeps_duals else np.empty(0)
         return FitResult(
             coef=coef,
             intercept=intercept,

@@ -21,7 +21,7 @@ what is missing.
 
 The account is made once, here, for every machine and every place of the rows. Sizes
 (:class:`RowSizes`, :class:`PointSizes`, :class:`LossSizes`) are sums that a pass over the rows adds
-up; :func:`summed` and :func:`sums_of_values` turn them, and the sums of
+up; :func:`bound_sums` and :func:`sums_of_values` turn them, and the sums of
 :mod:`saddlesvm.problem.sums`, into the four numbers of a certificate with a bound on the error of
 each. `docs/how/certificate.md` has the derivation; :mod:`saddlesvm.problem.short_sums` has sums
 that hardly round.
@@ -535,7 +535,7 @@ class Facts(NamedTuple):
     rows: RowSizes
 
 
-def summed(
+def bound_sums(
     facts: Facts,
     found: tuple[float, ...],
     sizes: PointSizes,

@@ -20,13 +20,13 @@ from saddlesvm.problem.bounds import (
     UNIT,
     NearPull,
     Sums,
+    bound_sums,
     dual_of,
     growth_of_square,
     norm_of,
     point_sizes,
     primal_of,
     row_sizes,
-    summed,
 )
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.penalties import holds_square
@@ -212,7 +212,7 @@ class Point:
         for rounding (and the weights themselves if R is half the squared norm).
     known : tuple of Evaluation
         What the solver has found on the way to it, which may be better.
-    proven : Evaluation, optional
+    evaluation : Evaluation, optional
         What a pass over all rows has proven of it already: the certificate reads nothing.
     """
 
@@ -221,7 +221,7 @@ class Point:
     alpha: np.ndarray | None = None
     tracks: bool = False
     known: tuple[Evaluation, ...] = ()
-    proven: Evaluation | None = field(default=None, kw_only=True)
+    evaluation: Evaluation | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ def known_evaluation(problem: Problem, point: Point, exact: bool) -> Evaluation 
     that is worth it.
     """
     if not isinstance(point, JudgedPoint):
-        return point.proven
+        return point.evaluation
     if problem.intercept.constrained:  # a sweep's judgement proves nothing
         return None
     if not exact:
@@ -358,12 +358,12 @@ def evaluate(
     # A primal solver's weights: the dual point follows from the scores of the rows, or is given.
     if point.alpha is None or (point.w is not None and not point.tracks):
         responses = responses_of(problem, np.asarray(point.w, dtype=np.float64), given_offset)
-        return certified(responses, *responses.choose_dual_point(point.alpha))
+        return evaluate_responses(responses, *responses.choose_dual_point(point.alpha))
 
     # A dual point: its running pull is used in a quick estimate, and kept as the model's if it is
     # float64; else the pull is computed anew from the rows.
     is_free = problem.intercept.constrained
-    alpha = problem.balanced(point.alpha)
+    alpha = problem.balance(point.alpha)
     is_quick = point.tracks and not is_free and not exact
     keeps_pull = is_quick
     if point.tracks and not is_free:
@@ -385,11 +385,11 @@ def evaluate(
     else:
         pull = None if is_quick else running
         sums = responses.sums(alpha, pull)
-    found = certified(responses, alpha, pull, sums, drift)
+    found = evaluate_responses(responses, alpha, pull, sums, drift)
     return replace(found, pull=None if w is running else running[:-1].copy(), exact=not is_quick)
 
 
-def certified(
+def evaluate_responses(
     responses: Responses,
     alpha: np.ndarray,
     pull: np.ndarray | None,
@@ -431,7 +431,7 @@ def certify_responses(
 
     def sum_up(near: NearPull | None = None) -> Sums:
         """Return both objectives' parts, with bounds on their rounding."""
-        return summed(
+        return bound_sums(
             known.facts,
             known.sums,
             known.sizes,
@@ -479,7 +479,7 @@ def certificates_of(
     rows = problem.X.float64_matrix()
     if rows.shape[0] > problem.members.size:
         rows = rows[problem.members]
-    norms = problem.gathered(problem.norms)
+    norms = problem.gather(problem.norms)
     members = np.arange(norms.size)
     s = 1.0 if weights is None else weights
 
@@ -506,7 +506,7 @@ def certificates_of(
             facts = facts._replace(rows=row_sizes(problem.X, norms, own, members))
         # Rounding is counted for each problem alone, as for a fit of its own.
         sizes = point_sizes(loss, y[k], norms, own, members, alpha[k])
-        account = summed(facts, sums, sizes, W[k], pulls[k])
+        account = bound_sums(facts, sums, sizes, W[k], pulls[k])
         found.append(Certificate.of(problem.strength, account))
     return found
 

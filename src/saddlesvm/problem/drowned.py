@@ -4,7 +4,7 @@ A dual point a proves at most ``C sum_i s_i (-phi*(-a_i / s_i))``. For every t, 
 phi(t) + a t`` at a margin t of a label, and ``-phi*(-a) <= a y`` for a target y. So a point that
 proves half of an objective P has a sum of multipliers ``C sum_i |a_i|`` of at least ``(P / 2 - C
 sum_i s_i phi(t)) / t``, or ``P / (2 max |y|)``. Its pull is a sum of rows times multipliers, whose
-rounding counts against the bound by its square at least (:func:`~.bounds.summed`). If this is
+rounding counts against the bound by its square at least (:func:`~.bounds.bound_sums`). If this is
 more than P itself, the rows are so long that no computed bound says anything, whatever a solver
 does.
 """

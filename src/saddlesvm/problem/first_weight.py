@@ -52,7 +52,7 @@ def largest_empty_C(problem: Problem) -> float:
     found = parts[1] / strongest if strongest > 0.0 else math.inf
     # A penalised intercept changes with C, and the multipliers with it.
     if problem.intercept.present and not free:
-        found = first_crossing(lambda C: parts[1] - C * empty.pull(*empty.balanced(C)), found)
+        found = first_crossing(lambda C: parts[1] - C * empty.pull(*empty.balance(C)), found)
     return found * problem.share
 
 
@@ -97,7 +97,7 @@ class EmptyModels:
         dual_of_margins(self.problem.pointwise, self.problem.members, self.nowhere, offset, alpha)
         return alpha
 
-    def balanced(self, C: float) -> tuple[float, float | None]:
+    def balance(self, C: float) -> tuple[float, float | None]:
         """Return the offset that a penalised intercept gives all margins at this C.
 
         And the sum of its multipliers; None if that may be any.

@@ -121,7 +121,7 @@ class Intercept:
         """The cost of an offset beside the losses, divided by C; 0 if the required sum is zero."""
         return self.total * offset
 
-    def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def balance(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """Dual variables with the required sum; the array itself if no sum is required."""
         return alpha
 
@@ -216,7 +216,7 @@ class Free(Intercept):
         """The minimiser of the losses plus the total times the offset."""
         return best_offset(terms, members, z, start, self.total)
 
-    def balanced(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    def balance(self, terms: Pointwise, members: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """A copy with the sum `total`, by :func:`balance`, and by :func:`lengthen` if it is needed.
 
         Raises

@@ -32,7 +32,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from saddlesvm.problem.bounds import SLACK, UNIT, Facts, LossSizes, Move, PointSizes, gamma, radii
-from saddlesvm.problem.certificate import Evaluation, Point, certified
+from saddlesvm.problem.certificate import Evaluation, Point, evaluate_responses
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss, softmax_response
 from saddlesvm.problem.problem import in_memory_cached
@@ -239,7 +239,7 @@ def evaluation_at(problem: MultinomialProblem, W: np.ndarray, found: Response) -
     No dual variable is stored.
     """
     at = Probabilities(problem, W, found)
-    return certified(at, NO_DUALS, at.pull)
+    return evaluate_responses(at, NO_DUALS, at.pull)
 
 
 def _feasible(

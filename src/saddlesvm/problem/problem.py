@@ -298,7 +298,7 @@ class Problem(Weighted):
         """The cost of weights: the penalty, and the intercept's share."""
         return Regularizer(self.penalty, self.intercept, self.fixed)
 
-    def pulled(self, pull: np.ndarray) -> np.ndarray:
+    def scale_pull(self, pull: np.ndarray) -> np.ndarray:
         """Return C times the sum `pull`, in place, plus the pull that stands still."""
         pull *= self.C
         return pull + self.fixed if self.fixed.size else pull
@@ -324,10 +324,10 @@ class Problem(Weighted):
             self.loss, self.y, self.norms, self.weights, self.members, alpha, signs=signs
         )
 
-    def balanced(self, alpha: np.ndarray) -> np.ndarray:
+    def balance(self, alpha: np.ndarray) -> np.ndarray:
         """Return dual variables with the required sum; the array itself if no sum is required."""
         kind = self.intercept
-        return kind.balanced(self.pointwise, self.members, alpha) if kind.constrained else alpha
+        return kind.balance(self.pointwise, self.members, alpha) if kind.constrained else alpha
 
     @cached_property
     def target_noise(self) -> float:
@@ -361,9 +361,7 @@ class Problem(Weighted):
     @cached_property
     def of_members(self) -> Pointwise:
         """Loss, labels and weights of the members only."""
-        return Pointwise(
-            self.loss, self.gathered(self.y), self.gathered(self.weights), self.in_arrays
-        )
+        return Pointwise(self.loss, self.gather(self.y), self.gather(self.weights), self.in_arrays)
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
         """Return a copy of dual variables that the solver goes on to change.
@@ -435,11 +433,11 @@ class Problem(Weighted):
             done += part.stop - part.start
         return np.concatenate(pieces)
 
-    def gathered(self, values: np.ndarray) -> np.ndarray:
+    def gather(self, values: np.ndarray) -> np.ndarray:
         """Return the members' values; the array itself if all rows are members."""
         return values if values.size in (self.members.size, 0) else values[self.members]
 
-    def spread(self, values: np.ndarray) -> np.ndarray:
+    def scatter(self, values: np.ndarray) -> np.ndarray:
         """Return the members' values as an array over all rows, zero for the others."""
         if values.size == self.y.size:
             return values

@@ -61,7 +61,7 @@ class RowSums(NamedTuple):
         Of the losses, of the conjugates, of ``a_i z_i``, and of the sizes of the last two; see
         :func:`~saddlesvm.problem.sums.loss_sums`.
     facts, sizes, errors, move, around
-        As for :func:`~saddlesvm.problem.bounds.summed`.
+        As for :func:`~saddlesvm.problem.bounds.bound_sums`.
     """
 
     sums: tuple[float, ...]
@@ -179,7 +179,7 @@ class Margins:
         if alpha is None:
             alpha = np.zeros(problem.y.size)
             dual_of_margins(problem.pointwise, problem.members, z, self.offset or 0.0, alpha)
-        alpha = problem.balanced(alpha)
+        alpha = problem.balance(alpha)
         return self.scale_best(alpha, dual_weights(problem, alpha))
 
     def scale_best(self, alpha: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -106,7 +106,7 @@ def dual_weights(problem: Problem, alpha: np.ndarray) -> np.ndarray:
 
     Its shape is (d + 1,), or (K, d + 1) for `alpha` of shape (n_all, K).
     """
-    return problem.pulled(problem.passes.pull(alpha))
+    return problem.scale_pull(problem.passes.pull(alpha))
 
 
 def margins(problem: Problem, w: np.ndarray) -> np.ndarray:
@@ -126,7 +126,7 @@ def sums_and_pull(
     if _is_device(problem):
         return sums_of_margins(problem, w, alpha), dual_weights(problem, alpha)
     found = _sums_over_rows(problem, w, alpha, SUMS + w.size)
-    return found[:SUMS], problem.pulled(found[SUMS:])
+    return found[:SUMS], problem.scale_pull(found[SUMS:])
 
 
 def _sums_over_rows(problem: Problem, w: np.ndarray, alpha: np.ndarray, size: int) -> np.ndarray:

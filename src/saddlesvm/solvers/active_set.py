@@ -42,7 +42,7 @@ from saddlesvm.problem.bounds import (
     dual_of,
     point_sizes,
     primal_of,
-    summed,
+    bound_sums,
 )
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance
@@ -334,10 +334,10 @@ class ActiveSet(OverPasses):
         self.pull, self.sizes, self.balanced = pull, sizes, True
         self.estimate = relative(max(self.primal - dual, 0.0), self.primal, dual)
 
-    def proven(self, facts: Facts) -> Sums:
+    def bound_sums(self, facts: Facts) -> Sums:
         """The sums of the certificate of the best points, rounding bounded."""
         found, point = (self.paid, self.conjugates, np.inf, self.charged, np.inf), PointSizes(*self.sizes.tolist())
-        return summed(facts, found, point, self.model, self.pull)
+        return bound_sums(facts, found, point, self.model, self.pull)
 
     def proves(self, intercept: Intercept) -> bool:
         """True if there are two points, and the dual one is feasible."""

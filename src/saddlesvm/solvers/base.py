@@ -86,7 +86,7 @@ class State:
         passes.
     estimate : float
         The solver's own cheap estimate of the relative gap; infinite when it has none.
-    proven : bool
+    estimate_is_gap : bool
         Whether the estimate is the relative gap itself.
     satisfied : bool
         Whether the solver's own stopping rule is met.
@@ -107,7 +107,7 @@ class State:
     rows_touched: int = 0
     epochs: float = 0.0
     estimate: float = np.inf
-    proven: bool = False
+    estimate_is_gap: bool = False
     satisfied: bool = False
     active: int = 0
     change: float = np.inf
@@ -290,7 +290,7 @@ class SolverBase:
         """Return the point where the run stands, if the solution is the best point so far."""
         return self.solution(problem, state)
 
-    def certified(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
+    def learn_from_certificate(self, problem: Any, state: Any, evaluation: Evaluation) -> Any:
         """Learn from a certificate, such as the weights without rounding; return the state."""
         return state
 
@@ -396,7 +396,7 @@ class DualAscent(SolverBase):
         """Return the last iterate."""
         return Point(state.w, state.alpha, tracks=True)
 
-    def certified(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
+    def learn_from_certificate(self, problem: Problem, state: Any, evaluation: Evaluation) -> Any:
         """Take the rebuilt weights of a certificate over, so that rounding errors do not add up.
 
         Close to the optimum float32 weights are too coarse: they become float64 there (the data

@@ -183,8 +183,8 @@ class JointNewton(Newton):
                 # A block's scores stay in the cache as well.
                 place.piece = block_rows(problem.X, problem.n_classes)
                 place.block = place.piece
-            s = problem.gathered(problem.weights)
-            codes = problem.gathered(problem.codes)
+            s = problem.gather(problem.weights)
+            codes = problem.gather(problem.codes)
             machine = BestRival(codes, s if s.size else 1.0, problem.n_classes, np.ones(codes.size))
             state.work.task = Task(place, machine, np.ones(place.d + 1), problem.C)
         return state.work.task

@@ -36,7 +36,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import primal_of, summed
+from saddlesvm.problem.bounds import bound_sums, primal_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, Point, relative
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
@@ -425,7 +425,7 @@ class Blocks(OverFiles):
         """Return the last iterate, not the judged weights; its certificate reads all rows."""
         return Point(state.w, state.alpha, tracks=True)
 
-    def certified(
+    def learn_from_certificate(
         self, problem: Problem, state: BlocksState, evaluation: Evaluation
     ) -> BlocksState:
         """Take the multiplier of a free intercept over."""
@@ -464,7 +464,7 @@ def certify_sweep(
     sizes = problem.point_sizes(alpha)
     # Losses and variables belong to different points: no sum of products a_i z_i is known.
     found = (paid, conjugates, np.inf, charged, np.inf)
-    return Certificate.of(problem.strength, summed(problem.facts, found, sizes, model, pull))
+    return Certificate.of(problem.strength, bound_sums(problem.facts, found, sizes, model, pull))
 
 
 def _sum_conjugates(local: Problem, alpha: np.ndarray) -> float:

@@ -536,7 +536,9 @@ class DCD(DualAscent):
         state.descend(problem, self.rules(problem), Goal(budget.rows, budget.relative_gap, 0))
         return state
 
-    def certified(self, problem: Problem, state: DCDState, evaluation: Evaluation) -> DCDState:
+    def learn_from_certificate(
+        self, problem: Problem, state: DCDState, evaluation: Evaluation
+    ) -> DCDState:
         """Take the rebuilt weights over; call all rows back if the gap is far above the estimate.
 
         Under the papers' stopping rules a certificate observes, and never changes a run.
@@ -552,4 +554,4 @@ class DCD(DualAscent):
             deck = state.deck(problem)
             state.active = call_back(deck, self.rules(problem), state.meters, state.active)
             state.position = 0
-        return super().certified(problem, state, evaluation)
+        return super().learn_from_certificate(problem, state, evaluation)

@@ -458,7 +458,7 @@ class JointAscent(SolverBase):
         """Return the last iterate."""
         return Point(problem.by_class(state.w), state.alpha, tracks=True)
 
-    def certified(
+    def learn_from_certificate(
         self, problem: JointProblem, state: JointAscentState, evaluation: Evaluation
     ) -> State:
         """Take the rebuilt weights over; call classes back if the gap is far above the estimate.

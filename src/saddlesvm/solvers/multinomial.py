@@ -57,9 +57,9 @@ class Multinomial(Newton):
             place.piece = block_rows(problem.X, K)
             place.block = place.piece
         ridge = np.ones(place.d + 1)
-        s = problem.gathered(problem.weights)
-        codes = problem.gathered(problem.codes)
-        machine = Softmax(codes, s if s.size else 1.0, K, problem.gathered(problem.lengths))
+        s = problem.gather(problem.weights)
+        codes = problem.gather(problem.codes)
+        machine = Softmax(codes, s if s.size else 1.0, K, problem.gather(problem.lengths))
         task = Task(place, machine, ridge, problem.C, keeps_factor=True, keeps_scores=place.n * K <= MOST_SCORES)
         if problem.intercept.constrained:
             ridge[-1] = 0.0
@@ -83,7 +83,7 @@ class Multinomial(Newton):
             with blas_for(0.0):
                 lowest = evaluate(task, state.best.w, state.centre, 0.0)
         W = np.ascontiguousarray(lowest.W.T)
-        return Point(W, proven=evaluation_at(problem, W, response_of(problem, lowest)))
+        return Point(W, evaluation=evaluation_at(problem, W, response_of(problem, lowest)))
 
 
 def class_sums_of(problem: MultinomialProblem, place: Memory) -> ClassSums:
@@ -92,7 +92,7 @@ def class_sums_of(problem: MultinomialProblem, place: Memory) -> ClassSums:
     wide.widen()
     own = np.zeros((place.d + 1, problem.n_classes))
     members = np.zeros((place.n, problem.n_classes))
-    members[np.arange(place.n), problem.gathered(problem.codes)] = problem.gathered(problem.row_weights)
+    members[np.arange(place.n), problem.gather(problem.codes)] = problem.gather(problem.row_weights)
     for rows, block in wide.blocks():
         own += wide.pull(block, members[rows])
     return ClassSums(members.sum(axis=0), problem.C * np.ascontiguousarray(own.T))

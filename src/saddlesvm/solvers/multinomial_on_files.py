@@ -99,9 +99,9 @@ class MultinomialOnFiles(Sweeps):
         if n_blocks < FEWEST_BLOCKS or n / n_blocks < ENOUGH * len(method.at):
             return
         local = problem.of_block(read_sample(problem))
-        s = local.gathered(local.weights)
-        codes = local.gathered(local.codes)
-        lengths = local.gathered(local.lengths)
+        s = local.gather(local.weights)
+        codes = local.gather(local.codes)
+        lengths = local.gather(local.lengths)
         machine = Softmax(codes, s if s.size else 1.0, problem.n_classes, lengths)
         method.start_at(solve_sample(local, machine, n, method.at))
         state.rows_touched += local.members.size
@@ -119,7 +119,7 @@ class MultinomialOnFiles(Sweeps):
         setting = Setting(problem.loss, problem.C, problem.regularizer, target, 0.0)
         method.take(setting, work.found)
         state.proves_itself = True
-        state.proven = True
+        state.estimate_is_gap = True
         state.w = method.model
         state.estimate = evaluate_sums(problem, method).certificate.relative_gap
         paid_at_zero = problem.all_weights.sum() * np.log(problem.n_classes)
@@ -139,7 +139,7 @@ class MultinomialOnFiles(Sweeps):
         W = np.ascontiguousarray(state.w.T)
         if not state.method.passes:
             return Point(W)
-        return Point(W, proven=evaluate_sums(streamed, state.method))
+        return Point(W, evaluation=evaluate_sums(streamed, state.method))
 
 
 def evaluate_sums(problem: MultinomialProblem, method: NewtonOverPasses) -> Evaluation:

@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.bounds import dual_of, primal_of
-from saddlesvm.problem.certificate import Point, certified, relative
+from saddlesvm.problem.certificate import Point, evaluate_responses, relative
 from saddlesvm.problem.loss import (
     has_array_methods,
     has_bounded_slopes,
@@ -162,7 +162,7 @@ class NewtonState(State):
         The best points so far.
     """
 
-    proven: bool = True
+    estimate_is_gap: bool = True
     centre: np.ndarray = field(default_factory=lambda: np.empty(0))
     q: float = 0.0
     fineness: float = 1.0
@@ -436,7 +436,7 @@ def find_even_start(problem: Problem) -> Point:
     sum. The objective is ``R(w)`` plus a term of the first degree in w and the intercept: multiply
     C by a number, and the solution is multiplied by it.
     """
-    alpha = problem.balanced(np.zeros(problem.y.size))
+    alpha = problem.balance(np.zeros(problem.y.size))
     w = dual_weights(problem, alpha)
     w[-1] = 0.0
     offset = problem.intercept.best(problem.pointwise, problem.members, margins(problem, w), 0.0)
@@ -601,9 +601,9 @@ class Newton(SolverBase):
         state.best.w = w
         state.best.alpha = alpha
         if alpha.any():
-            state.centre = problem.gathered(alpha).copy()
+            state.centre = problem.gather(alpha).copy()
             # The given dual variables may be better than those of the margins at the given weights.
-            state.best.alpha = problem.balanced(alpha)
+            state.best.alpha = problem.balance(alpha)
             state.best.dual = dual_at(problem, state.best.alpha)
         elif problem.intercept.homogeneous and not problem.fixed.size:
             state.best.dual = 0.0  # phi*(0) = -min phi = 0 for each loss
@@ -624,7 +624,7 @@ class Newton(SolverBase):
                     break
         state.epochs = state.rows_touched / n
         if isinstance(task.machine, Binary):
-            state.best.alpha = problem.spread(state.best.alpha)  # other solvers go on from it
+            state.best.alpha = problem.scatter(state.best.alpha)  # other solvers go on from it
         return state
 
     def best_from(self, problem: Problem, start: Point, gap: float, share: float) -> Best:
@@ -650,7 +650,7 @@ class Newton(SolverBase):
                 enough = max(gap, share * abs(primal), LEFT_OF_FALL * (first_primal - primal))
                 if primal - state.best.dual <= enough:
                     break
-        state.best.alpha = problem.spread(state.best.alpha)
+        state.best.alpha = problem.scatter(state.best.alpha)
         return state.best
 
     def _task(self, problem: Problem, state: NewtonState) -> Task:
@@ -662,11 +662,11 @@ class Newton(SolverBase):
     def solution(self, problem: Problem, state: NewtonState) -> Point:
         """Return the best points so far, with their certificate if one pass has found both."""
         lowest = state.work.lowest
-        alpha = problem.spread(state.best.alpha)
+        alpha = problem.scatter(state.best.alpha)
         is_constrained = problem.intercept.constrained
         if lowest is not None and is_constrained and lowest.dual > state.best.dual:
             # Their sum was not worth a pass yet: the certificate gives them the required one.
-            alpha = problem.spread(lowest.A)
+            alpha = problem.scatter(lowest.A)
         if not problem.intercept.homogeneous:
             # The certificate takes the weights that belong to these dual variables.
             return Point(None, alpha)
@@ -679,14 +679,16 @@ class Newton(SolverBase):
         # from the rows in double precision, with no updates since. These are the sums that the
         # certificate would compute by another pass; its bound on rounding holds for them.
         at = Margins(problem, lowest.W, z=lowest.Z)
-        return Point(lowest.W, alpha, proven=certified(at, alpha, problem.C * lowest.pulled))
+        return Point(
+            lowest.W, alpha, evaluation=evaluate_responses(at, alpha, problem.C * lowest.pulled)
+        )
 
     def last_point(self, problem: Problem, state: NewtonState) -> Point:
         """Return the point of the last pass; only its dual variables if they need a certain sum."""
         last = state.work.last
         if last is None or not last.A.size or last.A.ndim > 1:
             return self.solution(problem, state)
-        alpha = problem.spread(last.A)
+        alpha = problem.scatter(last.A)
         return Point(last.W if problem.intercept.homogeneous else None, alpha)
 
 
@@ -702,14 +704,14 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
 
         def balance(point: Found) -> tuple[np.ndarray, float]:
             # Rounding may take a dual variable beyond its bound, where its conjugate is infinite.
-            A = machine.bring_inside(problem.gathered(problem.balanced(problem.spread(point.A))))
+            A = machine.bring_inside(problem.gather(problem.balance(problem.scatter(point.A))))
             pulled = point.pulled + pull_of_change(place, A - point.A)
             features = problem.C * pulled[:-1]
             conjugate = 0.5 * float(np.vdot(features, features))
             return A, dual_of(problem.C, machine.conjugates(A), conjugate)
 
         task.balance = balance
-    task.norms = problem.gathered(problem.norms)
+    task.norms = problem.gather(problem.norms)
     # Factors need single rows; conjugate gradients need only passes.
     task.most_side = largest_side(memory) if problem.holds_rows else 0
     # The linear term: rows that are left out, and the sum that an intercept requires.

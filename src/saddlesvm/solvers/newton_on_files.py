@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import PointSizes, Sums, dual_of, summed
+from saddlesvm.problem.bounds import PointSizes, Sums, bound_sums, dual_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import is_smooth, loss_name
 from saddlesvm.problem.problem import Problem
@@ -57,7 +57,7 @@ class CarriedDuals:
 
     def __init__(self, problem: Problem, alpha: np.ndarray) -> None:
         if problem.intercept.constrained:
-            alpha[:] = problem.balanced(alpha)
+            alpha[:] = problem.balance(alpha)
         self.problem = problem
         self.alpha = alpha
         self.pull = np.zeros(problem.n_features + 1)
@@ -72,7 +72,7 @@ class CarriedDuals:
         signs = problem.intercept.constrained
         _, conjugates, charged = sums_without_rows(problem, self.alpha)
         sizes = problem.point_sizes(self.alpha, signs=signs)
-        return problem.pulled(self.pull), conjugates, charged, sizes
+        return problem.scale_pull(self.pull), conjugates, charged, sizes
 
 
 @dataclass
@@ -156,7 +156,7 @@ class PassesOverFiles(Sweeps):
         setting = self.setting(problem, target)
         if state.proving:
             # The multipliers of the last point were balanced: their bound counts.
-            sums = method.balanced(problem.facts, found)
+            sums = method.bound_balanced(problem.facts, found)
             state.proving = False
             state.proof = np.array(sums)
             state.proves_itself = True
@@ -172,7 +172,7 @@ class PassesOverFiles(Sweeps):
         evaluates = method.evaluates
         model = method.take(setting, found)
         if evaluates and not (proof_is_due or method.balances):
-            _keep_better(problem, state, method.proven(problem.facts), work.alpha)
+            _keep_better(problem, state, method.bound_sums(problem.facts), work.alpha)
         if model is not None:
             # The rows taken along tell the next point.
             solved = model.solve(found)
@@ -199,7 +199,7 @@ class PassesOverFiles(Sweeps):
         if proof.size:
             sums = Sums(*proof.tolist())
         else:
-            sums = method.proven(problem.facts)
+            sums = method.bound_sums(problem.facts)
         certificate = Certificate.of(problem.strength, sums)
         if state.dual_bound.size:
             dual, rounding = state.dual_bound.tolist()
@@ -208,7 +208,7 @@ class PassesOverFiles(Sweeps):
         if problem.intercept.constrained and not (method.balances or proof.size):
             # Only the bound of an earlier point is known.
             return Point(method.model, known=(evaluation,) if state.dual_bound.size else ())
-        return Point(method.model, state.alpha, proven=evaluation)
+        return Point(method.model, state.alpha, evaluation=evaluation)
 
 
 @dataclass(frozen=True)
@@ -337,7 +337,7 @@ def _take_bound(problem: Problem, state: PassesState, carried: CarriedDuals) -> 
         method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
         return
     found = (0.0, conjugates, np.inf, charged, np.inf)
-    sums = summed(problem.facts, found, sizes, method.at, pull)
+    sums = bound_sums(problem.facts, found, sizes, method.at, pull)
     _keep_better(problem, state, sums, None)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.bounds import Facts, PointSizes, Sums as ProvenSums, primal_of, summed
+from saddlesvm.problem.bounds import Facts, PointSizes, Sums as ProvenSums, bound_sums, primal_of
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.intercepts import shortening
 from saddlesvm.rows.files import stacked_rows
@@ -346,19 +346,19 @@ class NewtonOverPasses(OverPasses):
         assert self.told is not None
         return Look(self.model, shorten=shortening(self.told.signed.tolist(), 0.0), signs=True)
 
-    def balanced(self, facts: Facts, found: Looked) -> ProvenSums:
+    def bound_balanced(self, facts: Facts, found: Looked) -> ProvenSums:
         """Return the sums of the certificate of that point, from the sums of such a pass."""
         paid, conjugates, _, charged, _ = found.sums.tolist()
         sizes = PointSizes(*found.sizes.tolist())
         sums = (paid, conjugates, np.inf, charged, np.inf)
-        return summed(facts, sums, sizes, self.model, facts.C * found.pulled)
+        return bound_sums(facts, sums, sizes, self.model, facts.C * found.pulled)
 
-    def proven(self, facts: Facts) -> ProvenSums:
+    def bound_sums(self, facts: Facts) -> ProvenSums:
         """Return the sums of the certificate of the point that the last pass looked at."""
         assert self.told is not None
         sums = tuple(self.told.sums.tolist())
         sizes = PointSizes(*self.told.sizes.tolist())
-        return summed(facts, sums, sizes, self.model, facts.C * self.told.pulled)
+        return bound_sums(facts, sums, sizes, self.model, facts.C * self.told.pulled)
 
 
 def know_no_bound(point: Found) -> tuple[np.ndarray, float]:

@@ -160,7 +160,7 @@ class OverPasses:
         """Choose the next point from a solution; whether its multipliers are the best dual point so far."""
         raise NotImplementedError
 
-    def proven(self, facts: Facts) -> Sums:
+    def bound_sums(self, facts: Facts) -> Sums:
         """The sums of the certificate of `model`, rounding bounded."""
         raise NotImplementedError
 

@@ -143,7 +143,7 @@ class ChosenState(State):
         self.rows_touched = self.base_rows + inner.rows_touched
         self.epochs = self.base_epochs + inner.epochs
         self.estimate = inner.estimate
-        self.proven = inner.proven
+        self.estimate_is_gap = inner.estimate_is_gap
         self.active = inner.active
         self.change = inner.change
         self.remark = " | ".join(filter(None, (self.decision, inner.remark)))
@@ -256,9 +256,13 @@ class Choosing(SolverBase):
         """Return the last point of the solver at work."""
         return self.at_work(problem, state).last_point(problem, state.inner)
 
-    def certified(self, problem: Problem, state: ChosenState, evaluation: Evaluation) -> Any:
+    def learn_from_certificate(
+        self, problem: Problem, state: ChosenState, evaluation: Evaluation
+    ) -> Any:
         """Pass the certificate on to the solver at work."""
-        state.inner = self.at_work(problem, state).certified(problem, state.inner, evaluation)
+        state.inner = self.at_work(problem, state).learn_from_certificate(
+            problem, state.inner, evaluation
+        )
         state.update()
         state.add_estimate()
         return state

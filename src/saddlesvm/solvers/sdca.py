@@ -254,8 +254,10 @@ class SDCA(DualAscent):
             return Point(alpha=state.output)
         return super().solution(problem, state)
 
-    def certified(self, problem: Problem, state: SDCAState, evaluation: Evaluation) -> State:
+    def learn_from_certificate(
+        self, problem: Problem, state: SDCAState, evaluation: Evaluation
+    ) -> State:
         """Leave the iterates alone; but a free intercept, which is not in the paper, moves."""
         if problem.intercept.constrained and self.output == "last":
-            return super().certified(problem, state, evaluation)
+            return super().learn_from_certificate(problem, state, evaluation)
         return state

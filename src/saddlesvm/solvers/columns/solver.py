@@ -128,7 +128,7 @@ class ColumnsState(State):
         The features whose columns the store holds.
     """
 
-    proven: bool = True
+    estimate_is_gap: bool = True
     alpha: np.ndarray = field(default_factory=nothing)
     centre: np.ndarray = field(default_factory=nothing)
     q: float = 0.0
@@ -194,7 +194,7 @@ class Columns(SolverBase):
         state.best.alpha = np.zeros(problem.y.size)
         state.best.dual = 0.0  # phi*(0) = -min phi = 0 for every loss
         if start is not None and start.alpha is not None and state.q > 0.0:
-            state.centre[:] = problem.gathered(start.alpha)
+            state.centre[:] = problem.gather(start.alpha)
         self._evaluate(problem, state)
         l1 = charges_of(problem)[1].max(initial=0.0)
         state.rough = problem.sparse and d > ALL
@@ -380,13 +380,13 @@ class Columns(SolverBase):
             state.z += shift
         # Multipliers at the margins, and their pull v = C sum_i a_i x_i.
         answers = answers_at(smoothed_terms(problem, state.centre, state.q), state.z)
-        alpha = problem.spread(answers.alpha)
+        alpha = problem.scatter(answers.alpha)
         state.pull = dual_weights(problem, alpha)
         # The dual point needs the sum that a free intercept asks for.
         dual_point = alpha
         pull = state.pull
         if kind.constrained:
-            dual_point = problem.balanced(alpha)
+            dual_point = problem.balance(alpha)
             if state.q > 0.0:
                 pull = dual_weights(problem, dual_point)
         regularizer = problem.regularizer
@@ -440,7 +440,7 @@ class Columns(SolverBase):
 
     def last_point(self, problem: Problem, state: ColumnsState) -> Point:
         """The last iterate and the multipliers at its margins."""
-        return Point(state.w, problem.spread(state.alpha))
+        return Point(state.w, problem.scatter(state.alpha))
 
 
 def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:

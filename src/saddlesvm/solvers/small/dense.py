@@ -142,7 +142,7 @@ class Small:
         if start.alpha is None:
             return np.zeros(self.Z.shape[1])
         # Dual variables do not give a free intercept: it is the point's own.
-        u = self.weights(self.problem.gathered(start.alpha))
+        u = self.weights(self.problem.gather(start.alpha))
         if start.w is not None and self.problem.scale:
             u[-1] = start.w[-1]
         return u
@@ -150,7 +150,7 @@ class Small:
     def balance(self, a: np.ndarray) -> np.ndarray:
         """Return dual variables with the sum that a free intercept asks for."""
         problem = self.problem
-        return problem.gathered(problem.balanced(problem.spread(a)))
+        return problem.gather(problem.balance(problem.scatter(a)))
 
     def evaluate(
         self, u: np.ndarray, z: np.ndarray, a: np.ndarray, pull: np.ndarray | None = None
@@ -240,7 +240,7 @@ class SmallState(State):
         The point that the run stands at, as its solver has it.
     """
 
-    proven: bool = True
+    estimate_is_gap: bool = True
     alpha: np.ndarray = field(default_factory=nothing)
     primal: float = np.inf
     dual: float = -np.inf
@@ -273,7 +273,7 @@ class SmallSolver(SolverBase):
                 state.dual = 0.0
                 state.estimate = 1.0
                 return state
-            found = small.evaluate(u, small.Z @ u, problem.gathered(start.alpha))
+            found = small.evaluate(u, small.Z @ u, problem.gather(start.alpha))
             best = self._keep_better(state, small, found, None)
             if best is not None:
                 state.w = small.feature_weights(best[None])[0]
@@ -351,7 +351,7 @@ class SmallSolver(SolverBase):
         # The best primal and the best dual point need not come from the same step.
         if found.dual > state.dual:
             state.dual = float(found.dual)
-            state.alpha = small.problem.spread(found.alpha)
+            state.alpha = small.problem.scatter(found.alpha)
         if found.primal < state.primal:
             state.primal = float(found.primal)
             best = found.u
@@ -368,4 +368,4 @@ class SmallSolver(SolverBase):
         small = state.work.small
         if found is None or small is None:
             return self.solution(problem, state)
-        return Point(small.feature_weights(found.u[None])[0], problem.spread(found.alpha))
+        return Point(small.feature_weights(found.u[None])[0], problem.scatter(found.alpha))

@@ -385,7 +385,7 @@ class ParallelDCD(DualAscent):
             rounding=ROUNDING[precision.itemsize],
         )
 
-    def certified(
+    def learn_from_certificate(
         self, problem: Problem, state: ParallelState, evaluation: Evaluation
     ) -> ParallelState:
         """Take the rebuilt weights over; call rows back if the gap comes from those set aside."""
@@ -393,7 +393,7 @@ class ParallelDCD(DualAscent):
         state.part_meters["known"] = known
         if state.active < state.order.size and known > 2.0 * state.estimate:
             self._call_back(state)
-        state = super().certified(problem, state, evaluation)
+        state = super().learn_from_certificate(problem, state, evaluation)
         state.kept_w = state.kept_w.astype(state.w.dtype, copy=False)
         # A pass that is under way is judged from here on.
         state.kept_w[:] = state.w
