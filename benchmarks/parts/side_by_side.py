@@ -51,11 +51,6 @@ def sparse(n: int, count: int = 2) -> Data:
     return X, y if count == 2 else classes_of(X, count)
 
 
-def path(loss: str) -> Work:
-    """A grid of nine values of C, each fit begun where the last one ended."""
-    return lambda X, y, jobs: LinearSVC.path(X, y, Cs=CS, loss=loss, tol=1e-3, random_state=0, n_jobs=jobs)
-
-
 def every_C(loss: str) -> Work:
     """Every C between two ends, proven."""
     return lambda X, y, jobs: LinearSVC.path(
@@ -88,10 +83,6 @@ def works(share: int) -> dict[str, dict[str, tuple[Callable[..., Data], tuple[An
     m = 20_000 // share
     return {
         "paths": {
-            "9 C, dense 20,000 x 100, squared hinge": (dense, (m, 100), path("squared_hinge")),
-            "9 C, dense 20,000 x 100, hinge": (dense, (m, 100), path("hinge")),
-            "9 C, sparse 20,000 x 47,000, squared hinge": (sparse, (m,), path("squared_hinge")),
-            "9 C, sparse 20,000 x 47,000, hinge": (sparse, (m,), path("hinge")),
             "every C, dense 20,000 x 100, logistic": (dense, (m, 100), every_C("logistic")),
             "every C, sparse 20,000 x 47,000, squared hinge": (sparse, (m,), every_C("squared_hinge")),
         },

@@ -544,11 +544,9 @@ class LinearModel(Estimator):
             given.
         sample_weight : array-like of shape (n,), optional
         **options
-            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel,
-            and so do the fits of a grid for two classes or a regression. The models of a grid are
-            the same for any number of threads from two. The `checkpoint` of a certified path
-            contains its fits so far, and the same call continues from it. A grid takes no
-            checkpoint.
+            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel.
+            The `checkpoint` of a certified path contains its fits so far, and the same call
+            continues from it. A grid takes no checkpoint.
 
         Returns
         -------

@@ -1,13 +1,4 @@
-"""Paths over C, or over nu: every fit starts from its neighbour, and every one is certified.
-
-The fits of a grid of C run in several threads: each starts from its neighbour's point, and the
-neighbour continues. A fit that begins at a neighbour's point gains little from the last digits of
-that point. So a fit hands its point to the next C as soon as the solver's own estimate of the
-relative gap has done half of the powers of ten to the requested gap, and goes on while the next fit
-begins. Multipliers of a piecewise linear loss, of which the point must tell which are at their
-bounds, are handed over after four fifths. The data fix the moment of the handing over, so the
-models do not depend on the number of threads from two; they differ from the models of a single
-thread within their gaps.
+"""Fits at a grid of C: each starts from its neighbour's point, and each is certified.
 
 A path of sparse models begins at the C at which the first feature gets a weight.
 """
@@ -15,48 +6,34 @@ A path of sparse models begins at the C at which the first feature gets a weight
 from __future__ import annotations
 
 import dataclasses
-import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn import svm
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 
 from saddlesvm.data.door import check_design, checked_data
 from saddlesvm.data.label_checks import check_labels, encode_classes
-from saddlesvm.estimators.base import Estimator, draw_seed, option_of
-from saddlesvm.estimators.fitted import Fitted, former_fit, make_model
+from saddlesvm.estimators.base import Estimator, option_of
+from saddlesvm.estimators.fitted import former_fit, make_model
 from saddlesvm.estimators.on_cluster import fit_path_on_cluster, is_distributed
 from saddlesvm.estimators.register import ENDS
-from saddlesvm.estimators.solve import goes_by_blocks, part_problem
+from saddlesvm.estimators.solve import part_problem
 from saddlesvm.estimators.training import fit_copy
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.multiclass.splits import FormerFit
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.first_weight import largest_empty_C
-from saddlesvm.problem.loss import is_smooth
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, LIMIT, SCALING, STRENGTH, check, names
 from saddlesvm.runtime.clock import begin_fit, clock, end_of_fit
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
-from saddlesvm.runtime.threads import Schedule, blas_for, results_of, worth_threads
 
-# Fits under way at the same time, at most: a fit rarely hands its point over before a third.
-AT_ONCE = 3
-# Least passes over the rows that a fit takes for each power of ten of the gap asked for.
-PASSES = 1.0
-# Powers of the gap asked for at which a fit hands its point over: smooth losses, others; guessed.
-HANDED_AT = 0.5
-KINKED_AT = 0.8
 SAME = 1e-12  # relative distance between values of C that are taken for one
 DECADES = 3.0  # powers of ten from the C where the first weight appears to the largest of a grid
 
@@ -196,150 +173,6 @@ def l1_min_c(
     options = {"fit_intercept": fit_intercept, "intercept_scaling": intercept_scaling}
     called = "log" if loss == "logistic" else loss
     return float(svm.l1_min_c(design.plain, codes, loss=called, **options))
-
-
-Timed = tuple[Any, float]  # a fitted model, and the seconds of its fit
-
-
-class HandOver:
-    """The point of a fit for the fit at the next C, once it is good enough, or at its end.
-
-    Parameters
-    ----------
-    gap : float
-        The estimate of the relative gap at which a point is good enough.
-    """
-
-    def __init__(self, gap: float) -> None:
-        self.gap = gap
-        self.ready = threading.Event()
-        self.reached: FormerFit | None = None
-
-    def take_if_close(self, fit: Fit) -> None:
-        """Take the point of a fit under way if it is good enough."""
-        # Written so that an estimate of NaN is not close.
-        if self.ready.is_set() or not fit.state.estimate <= self.gap or fit.state.epochs == 0.0:
-            return
-        point = fit.solver.solution(fit.problem, fit.state)
-        problem = fit.problem
-        if point.w is None or point.alpha is None:
-            return
-        w = np.array(point.w, dtype=np.float64)
-        duals = problem.C * np.atleast_2d(np.asarray(point.alpha).T)
-        # Several vectors, as of a joint machine, are not handed over.
-        if w.ndim != 1 or len(duals) != 1:
-            return
-        intercept = (problem.scale or 0.0) * w[-1:]
-        self.give(FormerFit(duals, w[None, :-1], intercept, problem.C, False, [dict(fit.phases)]))
-
-    def end(self, fitted: Fitted | None) -> None:
-        """Take a fit that has ended, or None if it was not made, if there is no point yet."""
-        if not self.ready.is_set():
-            self.give(None if fitted is None or fitted.duals is None else former_fit(fitted))
-
-    def give(self, reached: FormerFit | None) -> None:
-        """Let the next fit begin."""
-        self.reached = reached
-        self.ready.set()
-
-
-class GridInThreads:
-    """The fits of a grid of C, several at a time.
-
-    Parameters
-    ----------
-    model : Estimator
-        The estimator with its options.
-    data : tuple
-        X, y and the row weights.
-    Cs : ndarray of shape (k,)
-        Ascending.
-    jobs : int
-        Threads.
-    stop : threading.Event
-        Set when the fits are to end.
-    """
-
-    def __init__(
-        self,
-        model: Estimator,
-        data: tuple[RowsLike, LabelsLike | None, ArrayLike | None],
-        Cs: np.ndarray,
-        jobs: int,
-        stop: threading.Event,
-    ) -> None:
-        self.model = model
-        self.data = data
-        self.Cs = Cs
-        self.jobs = jobs
-        self.stop = stop
-        power = HANDED_AT if is_smooth(model._check_options()) else KINKED_AT
-        self.points = [HandOver(model.tol**power) for _ in Cs]
-        given = model.random_state
-        known = given is None or isinstance(given, (int, np.integer))
-        # Threads cannot share a generator: draw the seeds before they begin.
-        self.seeds = [given if known else draw_seed(given) for _ in Cs]
-
-    def run(self) -> list[Timed]:
-        """Return the fitted models in the order of the grid, up to the first that is missing."""
-        with blas_for(0.0), Schedule(min(self.jobs, AT_ONCE, self.Cs.size), self.stop) as schedule:
-            made = results_of([schedule.add(self._fit, place) for place in range(self.Cs.size)])
-        return list(takewhile(lambda one: one is not None, made))  # type: ignore[arg-type]
-
-    def _fit(self, place: int) -> Timed | None:
-        """Fit at the C of this place once the fit before has handed its point over."""
-        fitted: Fitted | None = None
-        try:
-            # The fit before hands over its latest point, perhaps before it ends.
-            before = self.points[place - 1] if place else None
-            if before is not None:
-                before.ready.wait()
-            if place and (self.stop.is_set() or clock() >= end_of_fit()):
-                return None
-            began = clock()
-            fitted = self._fit_from(place, None if before is None else before.reached)
-            if fitted.outcome is Outcome.INTERRUPTED:
-                self.stop.set()
-            given = self.model.get_params(deep=False)
-            shown = {name: given[name] for name in ("random_state", "n_jobs")}
-            return make_model(fitted, warm_start=False, **shown), clock() - began
-        finally:
-            # The next fit must not wait for ever, whatever happened here.
-            self.points[place].end(fitted)
-
-    def _fit_from(self, place: int, start: FormerFit | None) -> Fitted:
-        """Fit at the C of this place, from a point."""
-        own = {"random_state": self.seeds[place], "n_jobs": max(1, self.jobs // AT_ONCE)}
-        template = clone(self.model).set_params(C=float(self.Cs[place]), warm_start=True, **own)
-        X, y, weights = self.data
-        return fit_copy(
-            template, X, y, weights, start=start, watch=self.points[place].take_if_close
-        )
-
-
-def threads_over(model: Estimator, X: RowsLike, y: Any, Cs: np.ndarray) -> int:
-    """Return the number of threads for fits of a grid side by side; 1 if threads do not pay there.
-
-    Fits of several sub-problems have threads of their own, and rows that are read block by block
-    have a single reader. A fit that somebody watches, by callbacks or a bar, follows the one
-    before.
-    """
-    jobs = effective_n_jobs(model.n_jobs)
-    if jobs < 2 or Cs.size < 2 or model.callbacks or model.verbose or not 0.0 < model.tol < 1.0:
-        return 1
-    design, y, _ = checked_data(X, y)
-    if np.ndim(y) != 1:
-        return 1
-    if is_classifier(model) and (
-        np.unique(y).size > 2 or option_of(model, "multi_class") in splits.JOINT
-    ):
-        return 1
-    if goes_by_blocks(model, design):
-        return 1
-    rows = design.rows
-    # About as many passes for each digit of tol.
-    passes = -PASSES * math.log10(model.tol)
-    return int(jobs) if worth_threads(passes * rows.reading_time(rows.n_values)) else 1
 
 
 @dataclass(frozen=True)
@@ -522,7 +355,7 @@ def fit_path(
     Cs: np.ndarray,
     sample_weight: ArrayLike | None = None,
 ) -> RegularizationPath:
-    """Fit copies of `model` for each C, each from the end of the last fit, or its latest point.
+    """Fit copies of `model` for each C, each from the end of the last fit.
 
     Ctrl-C returns the path so far, and so does the end of the time that the model's `max_time`
     allows for all of them.
@@ -531,43 +364,28 @@ def fit_path(
     if is_distributed(X):
         models, seconds = fit_path_on_cluster(model, X, y, Cs, sample_weight)
         return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
-    jobs = threads_over(model, X, y, Cs)
-    with (
-        catch_interrupts() as interrupted,
-        begin_fit(model.max_time if LIMIT.holds(model.max_time) else None),
-    ):
-        if jobs > 1:
-            made = GridInThreads(model, (X, y, sample_weight), Cs, jobs, interrupted).run()
-        else:
-            made = fit_in_turn(model, (X, y, sample_weight), Cs, interrupted)
-    models = [one for one, _ in made]
-    seconds = [spent for _, spent in made]
-    return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
-
-
-def fit_in_turn(
-    model: Estimator,
-    data: tuple[RowsLike, LabelsLike | None, ArrayLike | None],
-    Cs: np.ndarray,
-    stop: threading.Event,
-) -> list[Timed]:
-    """Fit for each C in turn; return the models, with the seconds of each."""
-    end = end_of_fit()
     random = clone(model).random_state
     start: FormerFit | None = None
-    made: list[Timed] = []
-    for C in Cs.tolist():
-        began = clock()
-        # The first fit is made however short the time is.
-        if made and began >= end:
-            break
-        template = clone(model).set_params(C=C, warm_start=True, random_state=random)
-        fitted = fit_copy(template, *data, start=start)
-        start = former_fit(fitted)
-        if fitted.reads_blocks:  # a number for each row and C: more than the memory given
-            fitted = replace(fitted, duals=None)
-        own_state = clone(model).random_state
-        made.append((make_model(fitted, warm_start=False, random_state=own_state), clock() - began))
-        if fitted.outcome is Outcome.INTERRUPTED or stop.is_set():
-            break
-    return made
+    models: list[Any] = []
+    seconds: list[float] = []
+    with (
+        catch_interrupts() as stop,
+        begin_fit(model.max_time if LIMIT.holds(model.max_time) else None),
+    ):
+        end = end_of_fit()
+        for C in Cs.tolist():
+            began = clock()
+            # The first fit is made however short the time is.
+            if models and began >= end:
+                break
+            template = clone(model).set_params(C=C, warm_start=True, random_state=random)
+            fitted = fit_copy(template, X, y, sample_weight, start=start)
+            start = former_fit(fitted)
+            if fitted.reads_blocks:  # a number for each row and C: more than the memory given
+                fitted = replace(fitted, duals=None)
+            own_state = clone(model).random_state
+            models.append(make_model(fitted, warm_start=False, random_state=own_state))
+            seconds.append(clock() - began)
+            if fitted.outcome is Outcome.INTERRUPTED or stop.is_set():
+                break
+    return RegularizationPath(Cs[: len(models)], models, np.array(seconds))

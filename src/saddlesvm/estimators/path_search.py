@@ -105,8 +105,6 @@ class PathSearch:
         X, y and the row weights.
     gap : float
         The relative gap to prove for every C.
-    watch : callable, optional
-        Called after each round of fits with the path so far.
     """
 
     def __init__(
@@ -114,12 +112,10 @@ class PathSearch:
         template: Any,
         data: tuple[Any, Any, Any],
         gap: float,
-        watch: Callable[..., Any] | None = None,
     ) -> None:
         self.template = template
         self.data = data
         self.gap = gap
-        self.watch = watch
         self.began = clock()
         design = check_design(data[0])
         norms = design.norms()
@@ -138,7 +134,7 @@ class PathSearch:
         """Fit both ends, and between them until every stretch is proven."""
         with catch_interrupts() as stop, warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the path warns once, at the end
-            fitted = self._divide(self._fit_ends(ends, stop), stop, uses_lambda)
+            fitted = self._divide(self._fit_ends(ends, stop), stop)
         path = self._path(fitted, uses_lambda)
         if self.file is not None:
             self.file.end()
@@ -203,7 +199,7 @@ class PathSearch:
             fitted.append(self._fit(Wanted(ends[1], fitted[0], None, self.jobs), stop))
         return fitted
 
-    def _divide(self, fitted: list[Made], stop: threading.Event, uses_lambda: bool) -> list[Made]:
+    def _divide(self, fitted: list[Made], stop: threading.Event) -> list[Made]:
         """Fit half-way in each unproven stretch until all are proven; return all fits."""
         stretches: list[tuple[Made, Made, int]] = [
             (low, high, self.jobs) for low, high in pairwise(fitted)
@@ -211,7 +207,6 @@ class PathSearch:
         under_way: dict[Future[Made | None], tuple[Made, Made, int]] = {}
         with Schedule(self.jobs, stop) as schedule:
             while not self._is_over(fitted, stop):
-                self._report(_sort_by_C(fitted), uses_lambda)
                 # A fit in the middle of each unproven stretch; both halves then share its threads.
                 for low, high, threads in stretches:
                     if self._needs_fit(low, high):
@@ -236,11 +231,6 @@ class PathSearch:
         if stop.is_set() or self._seconds_left() == 0.0:
             return None
         return self._fit(wanted, stop)
-
-    def _report(self, fitted: Sequence[Made], uses_lambda: bool) -> None:
-        """Show the path so far to whoever watches."""
-        if self.watch is not None:
-            self.watch(self._path(fitted, uses_lambda))
 
     def _fit(self, wanted: Wanted, stop: threading.Event) -> Made:
         """Fit at C, begun at the mixture of its neighbours."""
@@ -346,7 +336,6 @@ def certified_path(
     *,
     sample_weight: ArrayLike | None = None,
     in_lambda: bool = False,
-    watch: Callable[..., object] | None = None,
 ) -> CertifiedPath:
     """A model and a proof for every C, or every lambda, between two ends.
 
@@ -362,8 +351,6 @@ def certified_path(
         The relative gap to prove everywhere.
     in_lambda : bool, default=False
         `ends` are values of lambda.
-    watch : callable, optional
-        Called after each round of fits with the path so far.
 
     Raises
     ------
@@ -391,7 +378,7 @@ def certified_path(
             "takes it"
         )
     X, y, sample_weight = split_store(X, y, sample_weight)
-    search = PathSearch(template, (X, y, sample_weight), gap, watch)
+    search = PathSearch(template, (X, y, sample_weight), gap)
     # The largest lambda is the smallest C.
     if in_lambda:
         ends = (resolve_C(None, ends[1], search.n)[0], resolve_C(None, ends[0], search.n)[0])

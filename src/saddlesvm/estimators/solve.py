@@ -22,7 +22,6 @@ from saddlesvm.estimators.fitted import Data, Fitted, gather_facts, known_attrib
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
-from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass import splits, sub_problems
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.linear_fit import FitRows, LinearRows, open_rows, rows_of
@@ -55,7 +54,6 @@ MOST_DUALS = (
 )  # bytes of dual variables, at most, of a smooth loss in a model of several problems; guessed
 TIME_BEFORE_THE_REST = 0.75  # share of max_time for a fit that probabilities follow; guessed
 
-Watch = Callable[[Fit], None]
 Complete = Callable[[Fitted, Design, Any, Any], Fitted]
 Start = FormerFit | GivenStart
 
@@ -67,7 +65,6 @@ def fit_rows(
     sample_weight: ArrayLike | None = None,
     *,
     start: Start | None = None,
-    watch: Watch | None = None,
     reported: object = None,
     complete: Complete | None = None,
 ) -> Fitted:
@@ -81,8 +78,6 @@ def fit_rows(
         As in :meth:`saddlesvm.LinearSVC.fit`.
     start : FormerFit, GivenWeights or GivenDuals, optional
         The starting point.
-    watch : callable, optional
-        Called with each sub-problem's fit after every step.
     reported : estimator, optional
         Whose callbacks of scikit-learn hear of the fit.
     complete : callable, optional
@@ -99,7 +94,7 @@ def fit_rows(
 
     # What follows the fit has to end with max_time, too.
     with limit_to_share(1.0 if complete is None else TIME_BEFORE_THE_REST):
-        results, reads_blocks = solve(template, design, posed, tasks, start, watch)
+        results, reads_blocks = solve(template, design, posed, tasks, start)
 
     keeps_data = not (design.placed or reads_blocks)
     fitted = gather(
@@ -126,14 +121,12 @@ def solve(
     posed: Training,
     tasks: FitTasks | None,
     start: Start | None,
-    watch: Watch | None,
 ) -> tuple[list[FitResult], bool]:
     """Fit every sub-problem; warn, with hints, if any was not certified.
 
     Returns the results, and whether the rows were read block by block.
     """
     fits, rows = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
-    rows.watch = watch
     rows.keeps_duals = not drops_duals(posed, design.shape[0])
     if template.callbacks or tasks is not None:
         own = template.callbacks or ()

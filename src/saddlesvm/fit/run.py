@@ -6,7 +6,7 @@ certificates, so a seeded fit is repeatable bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,8 +101,6 @@ class Fit:
         As for :func:`saddlesvm.fit.loop.fit`.
     index : int, default=0
         The number of the problem in its batch.
-    watch : callable, optional
-        Called with the fit after every step.
 
     Attributes
     ----------
@@ -123,7 +121,6 @@ class Fit:
         checkpoint: CheckpointFile | None = None,
         label: str = "",
         index: int = 0,
-        watch: Callable[[Fit], None] | None = None,
     ) -> None:
         check_penalty(problem, solver)
         check_place(problem, solver)
@@ -132,7 +129,6 @@ class Fit:
         self.limits = limits
         self.label = label
         self.index = index
-        self.watch = watch
         self.callbacks = callbacks
         self.checkpoint = checkpoint
         self.points = Points(problem, limits)
@@ -217,8 +213,6 @@ class Fit:
         for callback in self.callbacks:
             if hasattr(callback, "tick"):
                 callback.tick(self.epochs, self.state.estimate, self.watches.total)
-        if self.watch is not None:
-            self.watch(self)
         if self.end is not None and self.checkpoint:
             # Before the last certificate, which may take long.
             self._write_checkpoint()

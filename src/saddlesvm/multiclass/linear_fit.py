@@ -226,8 +226,6 @@ class LinearRows:
         True if each block of files is read once for all classes.
     keeps_duals : bool
         True if the results have dual variables.
-    watch : callable, optional
-        Called with a sub-problem's fit after each of its steps.
     posed : dict of int to Problem
         Problems that were posed before their fits began.
     """
@@ -238,7 +236,6 @@ class LinearRows:
     former: FormerFit | GivenStart | None = None
     reads_together: bool = False
     keeps_duals: bool = True
-    watch: Callable[[Fit], None] | None = None
     may_continue: bool = True
     posed: dict[int, Problem] = field(default_factory=dict)
 
@@ -259,7 +256,7 @@ class LinearRows:
             start = self.former.start(sub, problem, len(fits.problems), alone)
         if self.former and start is not None:
             solver = self.former.solver(solver, sub.index)
-        own = {"solver": with_threads(problem, solver), "start": start, "watch": self.watch}
+        own = {"solver": with_threads(problem, solver), "start": start}
         if self.reads_together:
             # All fits with the same seed read the same blocks.
             own["seed"] = fits.seed
@@ -316,7 +313,7 @@ class LinearRows:
         """
         # The default solver, in memory, from no start.
         is_plain = not self.rows.in_files and fits.solver == AUTO and self.former is None
-        if self.watch or not fits.unwatched or not is_plain:
+        if not fits.unwatched or not is_plain:
             return None
         if self.rows.norms.size * len(fits.problems) > Most.values:
             return None
