@@ -362,8 +362,8 @@ def fit_path(
     """
     check_model(model)
     if is_distributed(X):
-        models, seconds = fit_path_on_cluster(model, X, y, Cs, sample_weight)
-        return RegularizationPath(Cs[: len(models)], models, np.array(seconds))
+        found, spent = fit_path_on_cluster(model, X, y, Cs, sample_weight)
+        return RegularizationPath(Cs[: len(found)], found, np.array(spent))
     random = clone(model).random_state
     start: FormerFit | None = None
     models: list[Any] = []
