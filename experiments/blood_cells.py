@@ -20,24 +20,23 @@ from saddlesvm.lab import (
     Chart,
     Dataset,
     Limits,
-    Plan,
     Prose,
     Series,
     Switch,
-    Table,
-    changed_options,
+    TextTable,
     count_text,
     fit,
     hinge_objective,
     iterates,
-    make_contender,
+    label_solver,
     make_dataset,
     medians,
     reach_times,
     run_in_threads,
-    run_plan,
     run_solver,
     seconds_text,
+    tidy_trace,
+    warm_up,
 )
 from saddlesvm.lab.figures import closing_chart, curve_chart
 from saddlesvm.losses import Hinge
@@ -125,16 +124,15 @@ class BloodCells(Experiment):
         """Repeat the published comparison on one kind of features."""
         entrants = [SDCA(), SDCA(start="sgd"), LAST, Pegasos(batch_size=100)]
         every = 0.5 if data is self.components else 1.0
-        plan = Plan(
-            contenders=[make_contender(solver) for solver in entrants],
-            peers=[],
-            losses=[Hinge()],
-            C=[],
-            lam=[LAM],
-            repeats=self.repeats,
-            limits=Limits(tol=1e-4, max_epochs=20.0, max_time=5.0, certify_every=every),
-        )
-        trace = run_plan(data, plan).trace
+        limits = Limits(tol=1e-4, max_epochs=20.0, max_time=5.0, certify_every=every)
+        problem = data.problem(Hinge(), lam=LAM)
+        rows = []
+        for solver in entrants:
+            warm_up(problem, solver)
+        for seed in range(self.repeats):
+            for solver in entrants:
+                rows += run_solver(data, problem, solver, limits, seed=seed)[0]
+        trace = tidy_trace(rows)
         self._state_times(trace, data, name)
         tables = times_table(trace), ends_table(trace, data)
         section = self.report.section(f"lambda = {LAM}: {name}", *tables, data=data.name)
@@ -164,7 +162,7 @@ class BloodCells(Experiment):
         ends = trace[(trace["solver"] == "sdca") & (trace["outcome"] != "")]
         error = ends["test_error"].mean()
         sdca = times["sdca"]
-        pegasos = times[f"pegasos ({changed_options(LAST)})"]
+        pegasos = times[label_solver(LAST)]
         said = "Pegasos faster"
         if "raw" in name:
             said = "SDCA about 3 times faster than Pegasos, 26 % test error"
@@ -212,7 +210,7 @@ class BloodCells(Experiment):
         ]
         columns = ["lambda", *(f"epochs to gap {eps:g}" for eps in ACCURACIES)]
         title = "Beyond: how the work grows with 1/(lambda eps)"
-        self.report.section(title, chart, Table(columns, rows), data=data.name)
+        self.report.section(title, chart, TextTable(columns, rows), data=data.name)
         smallest = min(lam for lam, _ in visits)
         below = sum(found <= n + 1.0 / (lam * eps) for (lam, eps), found in visits.items())
         self.say(
@@ -321,7 +319,7 @@ class BloodCells(Experiment):
             "both sides, which can promise too much; folds cut by photograph cannot."
         )
         self.report.section(
-            "Beyond: lambda by cross-validation", Prose(words), Table(columns, rows)
+            "Beyond: lambda by cross-validation", Prose(words), TextTable(columns, rows)
         )
         self.say(
             f"Cross-validation cut by photograph chooses lambda = {chosen:g}, with "
@@ -367,7 +365,7 @@ def _model(data: Dataset, lam: float) -> tuple[np.ndarray, float]:
     return result.coef, result.intercept
 
 
-def times_table(trace: pd.DataFrame) -> Table:
+def times_table(trace: pd.DataFrame) -> TextTable:
     """Return a table of the median seconds and epochs to two levels of suboptimality."""
     tables = [medians(reach_times(trace, level)).set_index("label") for level in LEVELS]
     columns = ["solver"]
@@ -380,14 +378,14 @@ def times_table(trace: pd.DataFrame) -> Table:
             reached = table.loc[label]
             row += [seconds_text(reached["seconds"]), count_text(reached["epochs"])]
         rows.append(row)
-    return Table(
+    return TextTable(
         columns,
         rows,
         "Time of solving until the primal was within a fraction of the optimum; medians.",
     )
 
 
-def ends_table(trace: pd.DataFrame, data: Dataset) -> Table:
+def ends_table(trace: pd.DataFrame, data: Dataset) -> TextTable:
     """Return a table of the ends of the runs, means over the repeats."""
     ends = trace.groupby(["solver", "options", "repeat"], sort=False).last()
     rows = []
@@ -408,4 +406,4 @@ def ends_table(trace: pd.DataFrame, data: Dataset) -> Table:
         f"Means over the repeats; {data.X.shape[0]:,} training rows. Published test error "
         "on raw crops: about 26 %."
     )
-    return Table(columns, rows, caption)
+    return TextTable(columns, rows, caption)

@@ -34,7 +34,7 @@ from saddlesvm.lab import (
     Prose,
     Section,
     Series,
-    Table,
+    TextTable,
     make_dataset,
     run_in_threads,
     run_solver,
@@ -293,7 +293,7 @@ def places(
             yield name, who, C, Place(published_value(name, who, strengths.index(C)), values)
 
 
-def split_table(found: dict[str, Accuracies], strengths: Sequence[float]) -> Table:
+def split_table(found: dict[str, Accuracies], strengths: Sequence[float]) -> TextTable:
     """Return a table of the published values, and of their places among the splits."""
     rows = [
         [name, who, f"{C:g}", f"{place.published:.2f}", *place.cells]
@@ -309,12 +309,12 @@ def split_table(found: dict[str, Accuracies], strengths: Sequence[float]) -> Tab
         "splits below it",
     ]
     counts = ", ".join(f"{name} {next(iter(cells.values())).size}" for name, cells in found.items())
-    return Table(
+    return TextTable(
         columns, rows, f"Accuracy over splits with a third of the rows held out; splits: {counts}."
     )
 
 
-def line_table(cells: Accuracies, models: dict[str, Any]) -> tuple[Table, str]:
+def line_table(cells: Accuracies, models: dict[str, Any]) -> tuple[TextTable, str]:
     """Return a table of the toy's line at the C of its published picture, and a sentence.
 
     Parameters
@@ -360,7 +360,7 @@ def line_table(cells: Accuracies, models: dict[str, Any]) -> tuple[Table, str]:
         f"within 95 % of our splits "
         f"for {sum(place.inside for place in found.values())} of {len(models)} solvers."
     )
-    return Table([*columns, "splits below it"], rows, caption), sentence
+    return TextTable([*columns, "splits below it"], rows, caption), sentence
 
 
 def published_value(name: str, who: str, place: int) -> float:
@@ -446,7 +446,7 @@ class DCDTables(Experiment):
         step = 12 if self.quick else 1
         X = train[0][::step]
         y = train[1][::step]
-        return make_dataset(X, y, test=test, name=name, image_shape=(28, 28))
+        return make_dataset(X, y, test=test, name=name)
 
     def measure(self, name: str) -> None:
         """Fit every entrant for every C in turn, so that a disturbance affects all of them."""
@@ -498,7 +498,7 @@ class DCDTables(Experiment):
 
     def _each_fit(
         self, cell: Callable[..., str], caption: str, published: dict[str, Any] | None = None
-    ) -> Table:
+    ) -> TextTable:
         """Return a table of `cell` at each set, entrant and C, below the published lines."""
         rows = []
         for name in self.sets:
@@ -507,9 +507,9 @@ class DCDTables(Experiment):
             for entrant in ENTRANTS:
                 cells = [cell(name, entrant.name, C) for C in STRENGTHS]
                 rows.append([name, entrant.name, *cells])
-        return Table(["data", "solver", *(f"C = {C:g}" for C in STRENGTHS)], rows, caption)
+        return TextTable(["data", "solver", *(f"C = {C:g}" for C in STRENGTHS)], rows, caption)
 
-    def _passes(self) -> Table:
+    def _passes(self) -> TextTable:
         """Return a table of the passes of every model."""
         ours = [cell.model for (_, who, _), cell in self.cells.items() if who != THEIRS]
         cut = sum(is_cut(model) for model in ours)
@@ -548,7 +548,7 @@ class DCDTables(Experiment):
             )
         return self.proofs[key]
 
-    def _compare_times(self) -> Table:
+    def _compare_times(self) -> TextTable:
         """Compare the times of our cells with scikit-learn's in the same run."""
         rows = []
         ours = [entrant.name for entrant in ENTRANTS[:-1]]
@@ -578,7 +578,7 @@ class DCDTables(Experiment):
             "rows; scikit-learn's "
             "passes visit those that its shrinking leaves."
         )
-        return Table(columns, rows, caption)
+        return TextTable(columns, rows, caption)
 
     def _compare_accuracies(self) -> None:
         """Count the rows on which our models and scikit-learn's differ, also beyond their gaps."""
@@ -656,8 +656,7 @@ class DCDTables(Experiment):
             solver = DCD(shrinking=shrinking, stopping="weight_change", threshold=1e-12)
             found, _ = run_solver(data, problem, solver, limits)
             options = "shrinking" if shrinking else "no shrinking"
-            cell = {"solver": "dcd", "options": options, "loss": "squared_hinge", "C": C}
-            rows += [row | cell for row in found]
+            rows += [row | {"options": options} for row in found]
         trace = tidy_trace(rows)
         words = {
             "change": "change of w in a pass",

@@ -30,7 +30,7 @@ from pathlib import Path
 from experiments import HOMES
 from experiments.experiment import Options, run_experiments
 from saddlesvm.data import atomic_write
-from saddlesvm.lab import Report, Table, machine_rows
+from saddlesvm.lab import Report, TextTable, machine_rows
 
 PAGES = Path(__file__).parents[1] / "docs" / "experiments"
 NAMED = r"found|machine|took|table \d+ of [^>]+?"
@@ -46,7 +46,7 @@ NOTHING = 1e-8  # smaller numbers with an exponent are rounding themselves
 ON_PAGES = ("processor", "cores for this process", "Python", "numpy", "numba", "scikit-learn")
 
 
-def write_markdown(table: Table) -> str:
+def write_markdown(table: TextTable) -> str:
     """Return a table as Markdown, after its caption."""
     lines = [f"{table.caption}\n"] if table.caption else []
     lines.append(f"| {' | '.join(table.columns)} |")
@@ -67,7 +67,7 @@ def write_block(name: str, report: Report, clock: bool = False) -> str:
         return "; ".join(f"{word}: {value}" for word, value in report.time_rows)
     number, _, title = name.removeprefix("table ").partition(" of ")
     sections = [section for section in report.sections if section.title == title]
-    tables = [item for section in sections for item in section.items if isinstance(item, Table)]
+    tables = [item for section in sections for item in section.items if isinstance(item, TextTable)]
     if not 0 < int(number) <= len(tables):
         raise SystemExit(f"{report.title}: there is no table {number} in a section {title!r}")
     return write_markdown(tables[int(number) - 1])

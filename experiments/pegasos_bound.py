@@ -24,7 +24,7 @@ from saddlesvm.lab import (
     Problem,
     Prose,
     Series,
-    Table,
+    TextTable,
     bounds,
     fit,
     iterates,
@@ -218,7 +218,7 @@ class PegasosBound(Experiment):
             rows.append([f"{lam:g}", "ln T / (lambda T)", "", "", f"{rated:.2f}"])
         columns = ["lambda", "output", f"mean at T = {HUNDRED}", f"at T = {self.marks[-1]:,}"]
         caption = "Mean excess error, and slopes fitted in log-log over the later marks."
-        section.items.append(Table([*columns, "slope of the second half"], rows, caption))
+        section.items.append(TextTable([*columns, "slope of the second half"], rows, caption))
 
     def _late(self, lam: float) -> np.ndarray:
         """Return the later half of the marks, in the logarithm; at least the last three."""
@@ -284,7 +284,7 @@ class PegasosBound(Experiment):
                     }
                 )
         section.items.append(
-            Table.from_records(
+            TextTable.from_records(
                 rows, "Every bound over all runs, at the number of iterations where it does worst."
             )
         )
@@ -339,7 +339,7 @@ class PegasosBound(Experiment):
         ]
         columns += ["T by Freedman's form", "T by theorem 2"]
         section.items.append(
-            Table(columns, rows, f"Excess error of the average iterate; enough is {WANTED:g}.")
+            TextTable(columns, rows, f"Excess error of the average iterate; enough is {WANTED:g}.")
         )
         where = f"for lambda = {' and '.join(fine)} only"
         if not fine:
@@ -351,7 +351,7 @@ class PegasosBound(Experiment):
             f"{WANTED:g} {where}."
         )
 
-    def _by_test_error(self) -> Table:
+    def _by_test_error(self) -> TextTable:
         """Return a table of the test errors after a hundred iterations."""
         rows = []
         near = []
@@ -383,7 +383,7 @@ class PegasosBound(Experiment):
             "average iterate, median",
             "least possible",
         ]
-        return Table(columns, rows, f"Test error (%) after {HUNDRED} iterations.")
+        return TextTable(columns, rows, f"Test error (%) after {HUNDRED} iterations.")
 
     def generalisation(self) -> None:
         """Show the error on new data against iterations, with a line for each size."""
@@ -450,7 +450,7 @@ def size_chart(marks: np.ndarray, errors: dict[int, np.ndarray], best: float, la
     return Chart(title, "iterations", axis, tuple(series), x_log=True, levels=levels, caption=words)
 
 
-def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> Table:
+def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> TextTable:
     """Return a table of the medians at a few numbers of iterations, in percent."""
     places = np.unique(np.linspace(0, marks.size - 1, COLUMNS).round().astype(int))
     rows = [
@@ -458,7 +458,7 @@ def size_table(marks: np.ndarray, errors: dict[int, np.ndarray]) -> Table:
         for n, found in errors.items()
     ]
     columns = ["rows", *(f"{marks[place]:,} iterations" for place in places)]
-    return Table(columns, rows, "Test error (%) of the last iterate, median over the runs.")
+    return TextTable(columns, rows, "Test error (%) of the last iterate, median over the runs.")
 
 
 def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:

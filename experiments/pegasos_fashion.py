@@ -22,7 +22,16 @@ from sklearn import svm
 from experiments.datasets import images
 from experiments.experiment import Experiment, Step, percent, time_fit
 from saddlesvm import SVC, LinearSVC, Pegasos
-from saddlesvm.lab import Chart, Prose, Series, Table, iterates, make_dataset, usable_cores, warm_up
+from saddlesvm.lab import (
+    Chart,
+    Prose,
+    Series,
+    TextTable,
+    iterates,
+    make_dataset,
+    usable_cores,
+    warm_up,
+)
 from saddlesvm.lab.figures import confusion_grid
 from saddlesvm.losses import Hinge
 
@@ -96,7 +105,7 @@ def write_range(values: Sequence[float]) -> str:
     return f"{percent(min(values))} to {percent(max(values))}"
 
 
-def pair_tables(runs: Sequence[RunAccuracies]) -> tuple[Table, Table]:
+def pair_tables(runs: Sequence[RunAccuracies]) -> tuple[TextTable, TextTable]:
     """Return a table of the pairs with published figures, and a table of the other pairs."""
     known = []
     others = []
@@ -113,16 +122,16 @@ def pair_tables(runs: Sequence[RunAccuracies]) -> tuple[Table, Table]:
             others.append(cells)
     measured = ["seed 0 (%)", f"{len(runs)} seeds (%)"]
     return (
-        Table(
+        TextTable(
             ["pair", "published (%)", *measured],
             known,
             "Training accuracy of the pairs that were published.",
         ),
-        Table(["pair", *measured], others, "Training accuracy of the other pairs."),
+        TextTable(["pair", *measured], others, "Training accuracy of the other pairs."),
     )
 
 
-def strength_table(runs: dict[float, Sequence[RunAccuracies]]) -> Table:
+def strength_table(runs: dict[float, Sequence[RunAccuracies]]) -> TextTable:
     """Return a table of all pairs and of the wavering pairs, over lambda and a few seeds."""
     rows = []
     for lam, judged in runs.items():
@@ -139,10 +148,10 @@ def strength_table(runs: dict[float, Sequence[RunAccuracies]]) -> Table:
     ]
     columns = ["lambda, pixels in [0, 1]", "pixels in [0, 255]", "seeds"]
     columns += [f"test accuracy (published {PUBLISHED_TEST})", *names]
-    return Table(columns, rows, "The published run over seeds, w_(T+1) as it is, in percent.")
+    return TextTable(columns, rows, "The published run over seeds, w_(T+1) as it is, in percent.")
 
 
-def wavering_table(found: dict[tuple[int, int], np.ndarray]) -> tuple[Table, str]:
+def wavering_table(found: dict[tuple[int, int], np.ndarray]) -> tuple[TextTable, str]:
     """Return a table of the wavering pairs over many seeds, and a sentence about it."""
     rows = []
     said = []
@@ -169,7 +178,7 @@ def wavering_table(found: dict[tuple[int, int], np.ndarray]) -> tuple[Table, str
     ]
     caption = f"Training accuracy of w_(T+1) over {seeds} seeds of the published run (%)."
     sentence = f"Over {seeds} seeds of the published run the pairs are: {', '.join(said)}."
-    return Table(columns, rows, caption), sentence
+    return TextTable(columns, rows, caption), sentence
 
 
 def objective(model: Any) -> float:
@@ -177,7 +186,7 @@ def objective(model: Any) -> float:
     return float(np.mean([proof.primal for proof in model.certificates_]))
 
 
-def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[Table, str]:
+def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[TextTable, str]:
     """Return a table of test accuracies over seeds, and a sentence about it.
 
     Parameters
@@ -210,7 +219,7 @@ def sklearn_runs(train: Part, test: Part, seeds: int) -> tuple[Table, str]:
     )
     inside = min(found) <= PUBLISHED_SKLEARN / 100.0 <= max(found)
     words = "lies in the range" if inside else "is not in the range"
-    return Table(columns, rows, caption), (
+    return TextTable(columns, rows, caption), (
         f"scikit-learn's published {PUBLISHED_SKLEARN} % {words} of its unfinished models here, "
         f"{write_range(found)} %."
     )
@@ -339,7 +348,7 @@ class PegasosFashion(Experiment):
         totals = [run.test for run in runs]
         self.report.section(
             "The published run",
-            Table(
+            TextTable(
                 ["", "published", "seed 0", f"{len(runs)} seeds"],
                 [
                     [
@@ -355,7 +364,7 @@ class PegasosFashion(Experiment):
                 "pixels in [0, 255].",
             ),
             *pair_tables(runs),
-            Table(
+            TextTable(
                 ["", "published", "measured"],
                 [
                     [
@@ -430,7 +439,7 @@ class PegasosFashion(Experiment):
             "rows in random order. Each solver's own point."
         )
         self.report.section(
-            "Mini-batches, projection, bias, lambda", Table.from_records(rows, caption)
+            "Mini-batches, projection, bias, lambda", TextTable.from_records(rows, caption)
         )
         best = max(rows, key=lambda row: float(row["test accuracy (%)"]))
         said = (
@@ -469,7 +478,7 @@ class PegasosFashion(Experiment):
             rows.append([name, percent(train), percent(test), f"{took:.1f}"])
         columns = ["method", "training accuracy (%)", "test accuracy (%)", "seconds"]
         caption = f"The first {len(y[part]):,} training images, 5 epochs."
-        self.report.section("Kernels, on a part of the data", Table(columns, rows, caption))
+        self.report.section("Kernels, on a part of the data", TextTable(columns, rows, caption))
 
     def optimum(self) -> None:
         """Show the accuracy near the optimum, and the proven gap."""
@@ -508,7 +517,7 @@ class PegasosFashion(Experiment):
             "objective is not a better classifier by itself: what the iterations leave undone "
             "acts as regularisation."
         )
-        self.report.section("Near the optimum", Prose(words), Table.from_records(rows))
+        self.report.section("Near the optimum", Prose(words), TextTable.from_records(rows))
         for row in rows:
             how = "certified"
             if float(row["worst pair"]) > tol:

@@ -17,16 +17,16 @@ from experiments.pegasos_bound import gaussian, slope_of
 from saddlesvm import DCD, Pegasos
 from saddlesvm.lab import (
     Chart,
-    Contender,
     Dataset,
     Limits,
     Series,
-    Table,
+    TextTable,
     fit,
     hinge_objective,
     iterates,
+    label_solver,
     make_dataset,
-    parse_contenders,
+    parse_solvers,
     run_in_threads,
 )
 from saddlesvm.losses import Hinge
@@ -67,7 +67,7 @@ class Rates(Experiment):
         self.lam = self.lambdas[-1] if self.quick else LAM
         self.repeats = 2 if self.quick else 5
         self.most = 100_000 if self.quick else MOST_VISITS
-        self.contenders = parse_contenders(SOLVERS)
+        self.solvers = parse_solvers(SOLVERS)
         self.works: Works = {}
         self.optimum = cache(self._optimum)
         self.sets = {n: make_dataset(*gaussian(n, 5), name="") for n in self.sizes}
@@ -104,15 +104,11 @@ class Rates(Experiment):
     def measure(self, lam: float, n: int) -> None:
         """Measure the median work of each solver for each accuracy."""
         self.optimum(lam, n)  # before the threads, which would all compute it
-        runs = [
-            (contender.solver, seed)
-            for contender in self.contenders
-            for seed in range(self.repeats)
-        ]
+        runs = [(solver, seed) for solver in self.solvers for seed in range(self.repeats)]
         found = np.array(run_in_threads(lambda run: self._work(run[0], lam, n, run[1]), runs))
-        medians = np.median(found.reshape(len(self.contenders), self.repeats, -1), axis=1)
-        for contender, median in zip(self.contenders, medians, strict=True):
-            self.works[lam, n, contender.label] = median
+        medians = np.median(found.reshape(len(self.solvers), self.repeats, -1), axis=1)
+        for solver, median in zip(self.solvers, medians, strict=True):
+            self.works[lam, n, label_solver(solver)] = median
 
     def _work(self, solver: Any, lam: float, n: int, seed: int) -> np.ndarray:
         """Return the row visits after which the objective stays within each accuracy."""
@@ -133,10 +129,10 @@ class Rates(Experiment):
                 break
         return since
 
-    def _work_at(self, lam: float, n: int, contender: Contender, eps: float) -> float:
+    def _work_at(self, lam: float, n: int, solver: Any, eps: float) -> float:
         """Return the work of a solver to one accuracy."""
         place = int(np.argmin(np.abs(np.array(ACCURACIES) - eps)))
-        return float(self.works[lam, n, contender.label][place])
+        return float(self.works[lam, n, label_solver(solver)][place])
 
     def _add_section(
         self, title: str, axis: str, x: np.ndarray, which: int, found: list[np.ndarray]
@@ -144,9 +140,9 @@ class Rates(Experiment):
         """Add a section with a line for each solver, and the fitted and the stated slopes."""
         series = []
         rows = []
-        for style, (contender, y) in enumerate(zip(self.contenders, found, strict=True)):
+        for style, (solver, y) in enumerate(zip(self.solvers, found, strict=True)):
             shown = np.isfinite(y)
-            series.append(Series(contender.label, x[shown], y[shown], style=style))
+            series.append(Series(label_solver(solver), x[shown], y[shown], style=style))
             slope, error = slope_of(x[shown], y[shown])
             fitted = "too few points"
             if np.isfinite(slope) and shown.sum() > 2:
@@ -154,9 +150,11 @@ class Rates(Experiment):
             ends = []
             for value in (y[0], y[-1]):
                 ends.append(f"{value:,.0f}" if np.isfinite(value) else f"over {self.most:,}")
-            rows.append([contender.label, *ends, fitted, STATED[contender.name][which]])
+            rows.append([label_solver(solver), *ends, fitted, STATED[solver.name][which]])
         ends = [f"visits at {axis} = {value:,.0f}" for value in (x[0], x[-1])]
-        table = Table(["solver", *ends, "fitted slope", "stated slope"], rows, "Slopes in log-log.")
+        table = TextTable(
+            ["solver", *ends, "fitted slope", "stated slope"], rows, "Slopes in log-log."
+        )
         chart = Chart(
             title,
             axis,
@@ -172,8 +170,8 @@ class Rates(Experiment):
         """Show the work against 1/lambda."""
         x = 1.0 / np.array(self.lambdas)
         found = [
-            np.array([self._work_at(lam, self.n, contender, EPS) for lam in self.lambdas])
-            for contender in self.contenders
+            np.array([self._work_at(lam, self.n, solver, EPS) for lam in self.lambdas])
+            for solver in self.solvers
         ]
         self._add_section(
             f"Work against 1/lambda, n = {self.n:,}, eps = {EPS:g}", "1/lambda", x, 0, found
@@ -182,7 +180,7 @@ class Rates(Experiment):
     def against_eps(self) -> None:
         """Show the work against 1/eps."""
         x = 1.0 / np.array(ACCURACIES)
-        found = [self.works[self.lam, self.n, contender.label] for contender in self.contenders]
+        found = [self.works[self.lam, self.n, label_solver(solver)] for solver in self.solvers]
         self._add_section(
             f"Work against 1/eps, n = {self.n:,}, lambda = {self.lam:g}", "1/eps", x, 1, found
         )
@@ -190,8 +188,8 @@ class Rates(Experiment):
     def against_n(self) -> None:
         """Show the work against the number of rows."""
         found = [
-            np.array([self._work_at(self.lam, n, contender, EPS) for n in self.sizes])
-            for contender in self.contenders
+            np.array([self._work_at(self.lam, n, solver, EPS) for n in self.sizes])
+            for solver in self.solvers
         ]
         title = f"Work against n, lambda = {self.lam:g}, eps = {EPS:g}"
         self._add_section(title, "n", np.array(self.sizes, dtype=float), 2, found)
@@ -223,7 +221,7 @@ class Rates(Experiment):
             [str(size), f"{i:,.0f}", f"{r:,.0f}"]
             for size, i, r in zip(BATCHES, iterations, rows, strict=True)
         ]
-        table = Table(
+        table = TextTable(
             ["batch size", "iterations", "row visits"],
             cells,
             f"Slope of the iterations: {slope:.2f}.",
@@ -238,8 +236,8 @@ class Rates(Experiment):
 
     def crossing(self) -> None:
         """Show the accuracy at which SDCA overtakes Pegasos, against 1 / (lambda n)."""
-        pegasos = self.contenders[0]
-        sdca = self.contenders[2]
+        pegasos = self.solvers[0]
+        sdca = self.solvers[2]
         rows = []
         points = []
         for lam, n in sorted({(lam, n) for lam, n, _ in self.works}):
@@ -249,7 +247,7 @@ class Rates(Experiment):
             if isinstance(eps, float):
                 points.append((1.0 / (lam * n), eps))
         columns = ["lambda", "n", "1 / (lambda n)", "SDCA needs fewer visits from eps ="]
-        table = Table(columns, rows, "Where the two curves of work against eps cross.")
+        table = TextTable(columns, rows, "Where the two curves of work against eps cross.")
         section = self.report.section("Where SDCA overtakes Pegasos", table)
         if len(points) > 1:
             x, y = np.array(sorted(points)).T

@@ -25,7 +25,7 @@ from saddlesvm.lab import (
     Problem,
     Prose,
     Series,
-    Table,
+    TextTable,
     fit,
     iterates,
     make_dataset,
@@ -94,15 +94,7 @@ class VLFeatSDCA(Experiment):
             warm_up(problem, SDCA())
             for seed in range(self.repeats):
                 records, result = run_solver(self.data, problem, SDCA(), limits, seed=seed)
-                cell = {
-                    "solver": "sdca",
-                    "options": name,
-                    "loss": name,
-                    "C": problem.C,
-                    "repeat": seed,
-                }
-                cell |= {"lam": LAM, "form": "lambda"}
-                rows_of_loss += [record | cell for record in records]
+                rows_of_loss += [record | {"options": name} for record in records]
             table.append(self._row(name, result))
             trace = tidy_trace(rows_of_loss)
             section.items.append(closing_chart(trace, "epochs", f"{name}: objective and dual"))
@@ -129,7 +121,7 @@ class VLFeatSDCA(Experiment):
             "training error (%)",
         ]
         section.items[:0] = [
-            Table(columns, table, "Each run until its relative gap was 1e-8 or 300 epochs."),
+            TextTable(columns, table, "Each run until its relative gap was 1e-8 or 300 epochs."),
             *charts,
         ]
         slowest = max(table, key=lambda row: float(row[4]))
@@ -202,7 +194,7 @@ class VLFeatSDCA(Experiment):
             "Both forms are the same problem; the objective of the C form is 1/lambda times "
             "the other one."
         )
-        self.report.section("lambda and C", Prose(words), Table.from_records(lines))
+        self.report.section("lambda and C", Prose(words), TextTable.from_records(lines))
         self.say(
             f"lambda = {LAM:g} and C = 1/(lambda n) give the same weights: they differ by "
             f"{largest:.1e} at most."
@@ -234,7 +226,7 @@ class VLFeatSDCA(Experiment):
             "the gaps. All "
             "runs have the same epochs, the free one ends at a relative gap of 1e-6."
         )
-        self.report.section("Bias multiplier", Table(columns, lines, caption))
+        self.report.section("Bias multiplier", TextTable(columns, lines, caption))
         self.say(
             f"With multipliers {', '.join(line[0] for line in lines[:-1])} the bias is "
             f"{', '.join(line[3] for line in lines[:-1])}; exactly free it is {lines[-1][3]}."

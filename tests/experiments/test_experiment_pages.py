@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 
 from experiments import HOMES, pages as maker
 from experiments.experiment import Options, make_experiment, run_experiments
-from saddlesvm.lab import Report, Table
+from saddlesvm.lab import Report, TextTable
 
 
 @pytest.mark.nightly
@@ -32,7 +32,7 @@ def test_the_tables_of_descent_are_what_a_run_on_the_bundled_sets_gives():
 
 def test_a_changed_table_is_found_and_what_the_clock_says_is_kept(tmp_path):
     report = Report("A page", ["It took 2 s."])
-    report.section("Tables", Table(["row", "value"], [["first", "3.10"], ["second", "1,000"]], "Two of them."))
+    report.section("Tables", TextTable(["row", "value"], [["first", "3.10"], ["second", "1,000"]], "Two of them."))
     page = tmp_path / "page.md"
     page.write_text(
         "<!-- found (by the clock) -->\nold\n<!-- end -->\n<!-- table 1 of Tables -->\n<!-- end -->\n"

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saddlesvm.lab.charts import Chart, Grid, Series
-from saddlesvm.lab.report import Picture, Prose, Report, Table, embed_json
+from saddlesvm.lab.charts import Chart, Picture, Series
+from saddlesvm.lab.figures import confusion_grid
+from saddlesvm.lab.report import Prose, Report, TextTable, embed_json
 from support.browsing import browser
 
 NAMES = (
@@ -60,8 +61,9 @@ def report_of(name: str) -> Report:
     report = Report(name, [name], data=[(name, name)], command=name)
     line = Series(name, np.array([1.0, 2.0]), np.array([1.0, 3.0]))
     chart = Chart(name, name, name, (line,), levels={2.0: name}, caption=name)
-    grid = Grid(name, name, name, np.eye(2, dtype=int), (name, "b"), (name, "b"), caption=name)
-    report.section(name, Prose(name), Table([name], [[name]], name), chart, grid, Picture(name, name, chart.draw))
+    classes = np.array([name, "b"])
+    grid = confusion_grid(classes, classes, classes, name)
+    report.section(name, Prose(name), TextTable([name], [[name]], name), chart, grid, Picture(name, name, chart.draw))
     return report
 
 

@@ -18,10 +18,10 @@ pytest.importorskip("matplotlib")
 
 from saddlesvm.data import load_bundled
 from saddlesvm.lab import charts, figures
-from saddlesvm.lab.charts import Chart, Grid, Series
+from saddlesvm.lab.charts import Chart, Picture, Series
 from saddlesvm.lab.comparison import compare
 from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.report import Picture, Prose, Report, Table
+from saddlesvm.lab.report import Prose, Report, TextTable
 from saddlesvm.problem.losses import Hinge
 
 
@@ -63,7 +63,7 @@ def test_pictures_of_a_classifier():
     wrong = int((taken != data.y).sum())
     confusion = figures.confusion_grid(data.y, taken, (-1.0, 1.0))
     assert str(wrong) in confusion.caption
-    assert confusion.draw().texts
+    assert len(confusion.draw().texts) == 4
     assert figures.plane_chart(data.X, data.y, lambda places: places @ coef).draw().get_lines()
     assert figures.margins_chart(data.X @ coef, data.y).draw().collections
     problem = data.problem(Hinge(), 1.0, "regularized")
@@ -134,8 +134,9 @@ def test_every_choice_of_buttons_shows_one_figure(report):
 
 def test_report_items_are_escaped(tmp_path):
     report = Report("a & b", ["x < y"], command="run '<it>'")
-    grid = Grid("g", "p", "t", np.array([[1, 0], [2, 3]]), ("</script>", "b"), ("a", "b"))
-    report.section("One & two", Prose("<b>"), Table(["<c>"], [["<d>"], ["1.5"], ["-3.1 to 1e-05"]], "<e>"), grid)
+    names = np.array(["</script>", "b"])
+    grid = figures.confusion_grid(names[[0, 1, 1]], names[[0, 0, 1]], names, "g")
+    report.section("One & two", Prose("<b>"), TextTable(["<c>"], [["<d>"], ["1.5"], ["-3.1 to 1e-05"]], "<e>"), grid)
     report.section("Three", Picture("p", "c", lambda: charts.new_axes()))
     text = report.html()
     for raw in ("<b>", "<c>", "<d>", "<e>", "<it>"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,13 +11,8 @@ from saddlesvm.cli import INTERRUPTED, OK
 from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.options import IMPORT, LABEL, data_argument
-from saddlesvm.cli.values import DATA, NUMBERS, ONE_GAMMA, REPORT
-from saddlesvm.runtime.option_names import INTERCEPTS, KERNEL_NAMES
-
-if TYPE_CHECKING:
-    from saddlesvm.data import Table
-
-COMPUTED_KERNELS = [name for name in KERNEL_NAMES if name != "precomputed"]
+from saddlesvm.cli.values import DATA, NUMBERS, REPORT
+from saddlesvm.runtime.option_names import INTERCEPTS
 
 
 @declare(
@@ -30,7 +25,6 @@ COMPUTED_KERNELS = [name for name in KERNEL_NAMES if name != "precomputed"]
 @output_option("--report", type=REPORT, required=True, help="The HTML report to write.")
 @data_option("--test", type=DATA, help="Data to measure the test error on.")
 @LABEL
-@data_option("--scale", type=float, default=1.0, help="Multiply every value by this.")
 @data_option(
     "--positive",
     metavar="LABEL",
@@ -39,15 +33,16 @@ COMPUTED_KERNELS = [name for name in KERNEL_NAMES if name != "precomputed"]
 @solving_option(
     "--solvers",
     metavar="NAMES",
-    help="Solvers, with options: dcd,pegasos:batch_size=64,output=average (default "
-    "auto,dcd,sdca,pegasos).",
+    default="auto,dcd,sdca,pegasos",
+    show_default=True,
+    help="Solvers, with options: dcd,pegasos:batch_size=64,output=average.",
 )
 @solving_option(
     "--with",
     "peers",
     default="",
     metavar="PEERS",
-    help="Solvers of other packages: sklearn,sgd,liblinear,... or all.",
+    help="Solvers of scikit-learn: sklearn (LinearSVC, LinearSVR), sgd, or all.",
 )
 @model_option("--C", "C", type=NUMBERS, help="One or several, with commas; 1 by default.")
 @model_option("--lambda", "lam", type=NUMBERS, help="One or several, in place of C.")
@@ -58,18 +53,6 @@ COMPUTED_KERNELS = [name for name in KERNEL_NAMES if name != "precomputed"]
     metavar="KIND",
     default="regularized",
     help="regularized (default), free or none.",
-)
-@model_option(
-    "--kernel",
-    type=click.Choice(COMPUTED_KERNELS),
-    metavar="NAME",
-    help="Compare solvers of kernel machines: rbf, poly, ...",
-)
-@model_option(
-    "--gamma",
-    type=ONE_GAMMA,
-    default="scale",
-    help="Parameter of the kernel: scale (default), auto or a number.",
 )
 @IMPORT
 @solving_option(
@@ -101,7 +84,6 @@ def command(
     report: str,
     test: str | None,
     label: str | None,
-    scale: float,
     loss: str | None,
     max_time: float,
     **options: Any,
@@ -118,7 +100,7 @@ def command(
     # The first loss tells whether the labels are classes or targets.
     losses = split_names(loss) if loss else None
     task: Any = task_of_loss(losses[0]) if losses else "classification"
-    how: dict[str, Any] = {"label": label, "scale": scale, "task": task}
+    how: dict[str, Any] = {"label": label, "task": task}
     table = read(data, **how)
     held_out = None
     if test is not None:
@@ -135,7 +117,6 @@ def command(
         budget=max_time,
         task=task,
         name=os.path.basename(data),
-        image_shape=image_shape(table),
         progress=True,
         command=command_line(),
         **options,
@@ -146,11 +127,3 @@ def command(
     for line in (*comparison.verdict(), *comparison.notes, f"report: {path}"):
         print(escape_hidden(line))
     return INTERRUPTED if comparison.interrupted else OK
-
-
-def image_shape(table: Table) -> tuple[int, int] | None:
-    """Return height and width of the square images of an idx file."""
-    side = round(table.n_features**0.5)
-    if table.format == "idx" and side * side == table.n_features:
-        return side, side
-    return None

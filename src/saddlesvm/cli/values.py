@@ -116,8 +116,9 @@ def check_output(name: str) -> None:
 def check_report(name: str) -> None:
     """Raise DataError if no report of this name can be drawn and written."""
     check_output(name)
-    if find_spec("matplotlib") is None:
-        raise DataError(f"{name}: a report needs matplotlib: {how_to_install('lab')}")
+    for package in ("matplotlib", "pandas"):
+        if find_spec(package) is None:
+            raise DataError(f"{name}: a report needs {package}: {how_to_install('lab')}")
 
 
 def check_folder(name: str) -> None:

@@ -26,7 +26,6 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8
 DASHES = ("solid", "dash", "dot", "dashdot")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MATPLOTLIB_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
-SHADES = ("#eef3f7", "#0b4f8a")  # colours of a grid's squares, for a share of 0 and of 1 of the row
 # Captions of exported pictures.
 CAPTION_SIZE = 6.5  # points
 CAPTION_LETTERS = 19  # letters per inch
@@ -212,56 +211,19 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table of numbers as coloured squares, such as a confusion matrix.
+class Picture:
+    """A figure that a function draws, such as images or a confusion matrix.
 
     Attributes
     ----------
-    title, x_title, y_title : str
-    values : ndarray of shape (rows, columns)
-        Written into the squares.
-    x_labels, y_labels : tuple of str
-    caption : str
+    title, caption : str
+    draw : callable
+        Draws on axes of its own and returns them.
     """
 
     title: str
-    x_title: str
-    y_title: str
-    values: np.ndarray
-    x_labels: tuple[str, ...]
-    y_labels: tuple[str, ...]
-    caption: str = ""
-
-    @property
-    def shades(self) -> np.ndarray:
-        """The share of each row's total, which decides the colour."""
-        totals = self.values.sum(axis=1, keepdims=True)
-        return self.values / np.where(totals > 0, totals, 1)
-
-    def draw(self, ax: Axes | None = None) -> Axes:
-        """Draw with matplotlib, on a new figure unless axes are given."""
-        from matplotlib.colors import LinearSegmentedColormap
-
-        ax = new_axes() if ax is None else ax
-        shades = self.shades
-        ax.imshow(
-            shades, cmap=LinearSegmentedColormap.from_list("shades", SHADES), vmin=0.0, vmax=1.0
-        )
-        # The number in each square, in an ink that is seen on its colour.
-        for row, column in np.ndindex(*self.values.shape):
-            ink = "white" if shades[row, column] > 0.5 else "black"
-            text = f"{self.values[row, column]:,}"
-            ax.text(column, row, text, ha="center", va="center", color=ink, fontsize=7)
-        ax.set_xticks(
-            range(len(self.x_labels)),
-            list(map(plain, self.x_labels)),
-            rotation=45,
-            ha="right",
-            fontsize=7,
-        )
-        ax.set_yticks(range(len(self.y_labels)), list(map(plain, self.y_labels)), fontsize=7)
-        ax.set(title=plain(self.title), xlabel=plain(self.x_title), ylabel=plain(self.y_title))
-        return ax
+    caption: str
+    draw: Callable[[], Axes]
 
 
 def plain(text: str) -> str:

@@ -6,29 +6,24 @@ in words, and the report with its tables and charts.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pandas as pd
-
 from saddlesvm.fit.outcome import Limits
-from saddlesvm.kernel.kernel_problem import check_kernel_loss
-from saddlesvm.lab import traces
-from saddlesvm.lab.comparison_report import Comparison as Comparison
-from saddlesvm.lab.dataset import Dataset, Task, check_intercept, make_dataset, with_kernel
-from saddlesvm.lab.machine import LabProgress, command_line
-from saddlesvm.lab.peers import parse_peers
-from saddlesvm.lab.runs import Plan, as_list, list_cells, parse_contenders
-from saddlesvm.problem.losses import Loss, is_loss, make_loss
+from saddlesvm.lab.comparison_report import Comparison
+from saddlesvm.lab.dataset import Task, make_dataset
+from saddlesvm.lab.machine import LabProgress
+from saddlesvm.lab.peers import Peer, parse_peers, run_peer
+from saddlesvm.lab.runs import label_solver, parse_solvers, run_solver, warm_up
+from saddlesvm.lab.traces import tidy_trace
+from saddlesvm.problem.intercepts import intercept_kind
+from saddlesvm.problem.losses import Loss, is_loss, loss_name, make_loss, spelled
+from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.allowed import STRENGTH, check, split_names
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
 
-# The solvers that are compared by default.
-LINEAR_SOLVERS = "auto,dcd,sdca,pegasos"
-KERNEL_SOLVERS = "auto,kernel-pegasos"
+SOLVERS = "auto,dcd,sdca,pegasos"  # that are compared by default
 SECONDS = 10.0  # of each run, by default
 
 
@@ -36,7 +31,7 @@ def compare(
     X: RowsLike,
     y: LabelsLike,
     *,
-    solvers: object = None,
+    solvers: object = SOLVERS,
     C: float | Sequence[float] | None = None,
     lam: float | Sequence[float] | None = None,
     losses: object = None,
@@ -50,15 +45,9 @@ def compare(
     task: Task = "classification",
     positive: object = None,
     name: str = "data",
-    image_shape: tuple[int, int] | None = None,
     certify_every: float = 1.0,
-    kernel: str | Callable[..., object] | None = None,
-    gamma: str | float = "scale",
-    degree: float = 3,
-    coef0: float = 0.0,
-    trace: str | os.PathLike[str] | None = None,
     progress: bool = False,
-    command: str | None = None,
+    command: str = "",
 ) -> Comparison:
     r"""Run solvers side by side on your data.
 
@@ -68,7 +57,7 @@ def compare(
     y : array-like of shape (n,)
     solvers : str, solver object, or sequence of them
         ``"dcd"``, ``"pegasos:batch_size=64,output=average"``, ``SDCA(start="sgd")``. By
-        default auto, dcd, sdca and pegasos; with a kernel auto and kernel-pegasos.
+        default auto, dcd, sdca and pegasos.
     C, lam : float or sequence of float
         Either C, the price of errors, or lambda, :math:`C = 1 / (\lambda n)`; ``C=1.0`` by
         default. With `lam`, objectives, tables and figures are in the lambda form.
@@ -83,8 +72,8 @@ def compare(
     tol : float, default=1e-6
         Relative duality gap at which a run ends.
     peers : str or sequence of str
-        Solvers of other packages, by the names of :data:`saddlesvm.lab.peers.PEERS`; "all" for
-        every peer that is installed.
+        Solvers of other packages: "sklearn" (LinearSVC, LinearSVR), "sgd" (SGDClassifier); "all"
+        for both.
     intercept : {"none", "regularized", "free"}, default="none"
     intercept_scaling : float, default=1.0
     task : {"classification", "regression"}
@@ -92,23 +81,12 @@ def compare(
         The class that is compared with the rest, if there are more than two.
     name : str
         The name of the data, for the report.
-    image_shape : tuple of int, optional
-        Height and width, if a row is an image.
     certify_every : float, default=1.0
         Epochs between certificates.
-    kernel : str or callable, optional
-        A kernel such as "rbf", as in :class:`~saddlesvm.SVC`; the solvers are then solvers of
-        kernel machines.
-    gamma, degree, coef0
-        Parameters of the kernel.
-    trace : path, optional
-        A ``.parquet`` or ``.csv`` file. It is written after every run, and runs that it already
-        holds are skipped.
     progress : bool, default=False
         Show a progress bar on standard error.
     command : str, optional
-        The command that repeats the comparison, for the report; by default the command line of this
-        process.
+        The command that repeats the comparison, for the report.
 
     Returns
     -------
@@ -118,9 +96,7 @@ def compare(
     Raises
     ------
     ValueError
-        Options or data are out of range or do not work together, or the trace is of other data.
-    DataError
-        The trace file cannot be read or written.
+        Options or data are out of range, or do not work together.
 
     Examples
     --------
@@ -137,101 +113,100 @@ def compare(
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     if not isinstance(repeats, int) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}")
-    dataset = make_dataset(
-        X, y, test=test, task=task, positive=positive, name=name, image_shape=image_shape
-    )
-    # Kernel machines have solvers of their own, and no peers.
-    has_kernel = kernel is not None
-    if kernel is not None:
-        if peers:
-            raise ValueError("the peers solve linear problems: leave them out with a kernel")
-        dataset = with_kernel(dataset, kernel, gamma, degree, coef0)
-    if solvers is None:
-        solvers = KERNEL_SOLVERS if has_kernel else LINEAR_SOLVERS
+    dataset = make_dataset(X, y, test=test, task=task, positive=positive, name=name)
+    entrants = [*parse_solvers(solvers), *parse_peers(peers)]
+    kind = intercept_kind(intercept).name
     if C is None and lam is None:
         C = 1.0
-    # Every combination of these is a run.
-    plan = Plan(
-        contenders=parse_contenders(solvers, kernels=has_kernel),
-        peers=parse_peers(peers if isinstance(peers, str) else list(peers)),
-        losses=parse_losses(losses, task, has_kernel),
-        C=check_strengths(C, "C"),
-        lam=check_strengths(lam, "lam"),
-        repeats=repeats,
-        limits=Limits(tol=tol, max_time=budget, certify_every=certify_every),
-        intercept=check_intercept(intercept),
-        scaling=intercept_scaling,
-    )
-    command = command or command_line()
-    return run_plan(dataset, plan, trace=trace, progress=progress, command=command)
+    problems = []
+    for loss in parse_losses(losses, task):
+        strengths = [{"C": value} for value in check_strengths(C, "C")]
+        strengths += [{"lam": value} for value in check_strengths(lam, "lam")]
+        for strength in strengths:
+            problem = dataset.problem(loss, intercept=kind, scaling=intercept_scaling, **strength)
+            problems.append(problem)
+    limits = Limits(tol=tol, max_time=budget, certify_every=certify_every)
+    settings = [
+        ("intercept", kind if kind == "none" else f"{kind}, scaling {intercept_scaling:g}"),
+        ("each run ends at", f"relative gap {tol:g}, or {budget:g} s with certificates"),
+        ("repeats", str(repeats)),
+    ]
+    comparison = Comparison(dataset, problems, tidy_trace([]), settings, command=command)
 
-
-def run_plan(
-    dataset: Dataset,
-    plan: Plan,
-    *,
-    trace: str | os.PathLike[str] | None = None,
-    progress: bool = False,
-    command: str = "",
-) -> Comparison:
-    """Run every cell of a plan that the trace file does not hold yet, as :func:`compare` does."""
-    kept = finished_runs(trace, dataset)
-    done = traces.done_cells(kept)
-    rows: list[dict[str, Any]] = kept.to_dict("records")
-    comparison = Comparison(dataset, plan, kept, command=command)
-    with catch_interrupts() as stop, LabProgress(plan.cells, progress) as bar:
-        for cell in list_cells(dataset, plan, comparison.notes):
-            # Runs that the trace file holds are not done again.
-            if cell.key not in done:
-                bar.begin(cell.words)
-                rows += cell.run(stop, bar)
-                # Written after every run, so that nothing is lost if the comparison is killed.
-                if trace is not None and not stop.is_set():
-                    traces.write_trace(traces.tidy_trace(rows), trace)
+    # Every combination is a run.
+    runs = list(list_runs(problems, entrants, repeats, comparison.notes))
+    rows: list[dict[str, object]] = []
+    with catch_interrupts() as stop, LabProgress(len(runs), progress) as bar:
+        for problem, entrant, repeat in runs:
+            bar.begin(describe_run(problem, entrant, repeat))
+            if isinstance(entrant, Peer):
+                rows += run_peer(dataset, problem, entrant, budget, seed=repeat)
+            else:
+                if repeat == 0:
+                    warm_up(problem, entrant)
+                rows += run_solver(
+                    dataset, problem, entrant, limits, seed=repeat, stop=stop, ticker=bar
+                )[0]
             bar.done()
             if stop.is_set():
                 comparison.interrupted = True
                 break
-    comparison.trace = traces.tidy_trace(rows)
+    comparison.trace = tidy_trace(rows)
     return comparison
 
 
-def finished_runs(trace: str | os.PathLike[str] | None, dataset: Dataset) -> pd.DataFrame:
-    """Return the finished runs of an existing trace file; an empty trace if there is none."""
-    if trace is None:
-        return traces.tidy_trace([])
-    traces.check_ending(trace)
-    if not Path(trace).exists():
-        return traces.tidy_trace([])
-    frame = traces.drop_unfinished(traces.read_trace(trace))
-    # Each run names its data by their fingerprint.
-    others = set(frame["data"]) - {dataset.fingerprint}
-    if others:
-        raise ValueError(
-            f"{os.fspath(trace)}: is a trace of other data; give another file, or remove it"
-        )
-    return frame
+def list_runs(
+    problems: list[Problem], entrants: list[Any], repeats: int, notes: list[str]
+) -> Iterator[tuple[Problem, Any, int]]:
+    """Yield problem, solver or peer, and seed of each run; note each peer that is left out."""
+    for problem in problems:
+        able = []
+        for entrant in entrants:
+            if isinstance(entrant, Peer) and not can_solve(entrant, problem):
+                note = (
+                    f"{entrant.title} is left out for the {loss_name(problem.loss)} loss with "
+                    f"intercept {problem.intercept}."
+                )
+                if note not in notes:
+                    notes.append(note)
+                continue
+            able.append(entrant)
+        for repeat in range(repeats):
+            for entrant in able:
+                yield problem, entrant, repeat
 
 
-def parse_losses(losses: Any, task: Task, kernels: bool) -> list[Loss]:
+def can_solve(peer: Peer, problem: Problem) -> bool:
+    """Return True if a peer has the loss and the intercept of a problem."""
+    # The peers have no free intercept that all of them fit alike.
+    return loss_name(problem.loss) in peer.losses and not problem.intercept.constrained
+
+
+def describe_run(problem: Problem, entrant: Any, repeat: int) -> str:
+    """Return the words on the progress bar."""
+    name = entrant.title if isinstance(entrant, Peer) else label_solver(entrant)
+    strength = f"C = {problem.C:g}"
+    if problem.uses_lambda:
+        strength = f"lambda = {problem.lam:g}"
+    return f"{name}, {spelled(problem.loss)}, {strength}, repeat {repeat + 1}"
+
+
+def parse_losses(losses: Any, task: Task) -> list[Loss]:
     """Return the losses of names, text with options, or objects."""
     if losses is None:
-        given = ["epsilon_insensitive" if task == "regression" else "hinge"]
-    elif isinstance(losses, str):
-        given = split_names(losses)
+        losses = "epsilon_insensitive" if task == "regression" else "hinge"
+    if isinstance(losses, str):
+        losses = split_names(losses)
     elif is_loss(losses):
-        given = [losses]
-    else:
-        given = list(losses)
-    made = [make_loss(loss, task=task) for loss in given]
-    return [check_kernel_loss(loss) for loss in made] if kernels else made
+        losses = [losses]
+    return [make_loss(loss, task=task) for loss in losses]
 
 
-def check_strengths(given: object, name: str) -> list[float]:
+def check_strengths(given: Any, name: str) -> list[float]:
     """Return the values of C or lambda as a list; empty if none are given."""
     if given is None:
         return []
-    values = as_list(given)
+    values = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     for value in values:
         check(name, value, STRENGTH)
     return [float(value) for value in values]

@@ -12,13 +12,12 @@ import numpy as np
 import pandas as pd
 
 from saddlesvm.fit.loop import fit
-from saddlesvm.fit.outcome import FitResult, Limits
+from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab import figures
 from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.dataset import Dataset
-from saddlesvm.lab.report import Item, Picture, Prose, Report, Section, Switch, Table
-from saddlesvm.lab.runs import Plan
+from saddlesvm.lab.report import Item, Prose, Report, Section, Switch, TextTable
 from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
 from saddlesvm.lab.verdict import (
     LEVELS,
@@ -29,8 +28,9 @@ from saddlesvm.lab.verdict import (
     share_text,
     state_verdict,
 )
-from saddlesvm.problem.losses import make_loss, spelled
+from saddlesvm.problem.losses import spelled
 from saddlesvm.problem.problem import Problem
+from saddlesvm.solvers.dcd import DCD
 
 # Limits of the fit whose model is shown.
 MODEL_SECONDS = 10.0
@@ -44,9 +44,11 @@ class Comparison:
     Attributes
     ----------
     dataset : Dataset
-    plan : Plan
+    problems : list of Problem
     trace : DataFrame
         The tidy trace; columns as in :data:`saddlesvm.lab.traces.COLUMNS`.
+    settings : list of (str, str)
+        The settings of the runs, as pairs of words.
     notes : list of str
         The runs that were left out, and why.
     interrupted : bool
@@ -65,8 +67,9 @@ class Comparison:
     """
 
     dataset: Dataset
-    plan: Plan
+    problems: list[Problem]
     trace: pd.DataFrame
+    settings: list[tuple[str, str]]
     notes: list[str] = field(default_factory=list)
     interrupted: bool = False
     command: str = ""
@@ -91,12 +94,11 @@ def comparison_report(comparison: Comparison) -> Report:
     trace = comparison.trace
     sentences = state_verdict(trace)
     if comparison.interrupted:
-        count = comparison.plan.cells
-        sentences.insert(0, f"Interrupted: the report has the finished ones of {count} runs.")
+        sentences.insert(0, "Interrupted: the report has the runs that were finished.")
     report = Report(
         f"Solvers compared on {comparison.dataset.name}",
         sentences + comparison.notes,
-        data=comparison.dataset.describe() + describe_settings(comparison),
+        data=comparison.dataset.describe() + comparison.settings,
         command=comparison.command,
     )
     if trace.empty:
@@ -118,17 +120,7 @@ def comparison_report(comparison: Comparison) -> Report:
     return report
 
 
-def describe_settings(comparison: Comparison) -> list[tuple[str, str]]:
-    """Return the settings of the runs, as pairs of words."""
-    plan = comparison.plan
-    intercept: str = plan.intercept
-    if intercept != "none":
-        intercept = f"{intercept}, scaling {plan.scaling:g}"
-    limits = f"relative gap {plan.limits.tol:g}, or {plan.limits.max_time:g} s with certificates"
-    return [("intercept", intercept), ("each run ends at", limits), ("repeats", str(plan.repeats))]
-
-
-def reach_table(trace: pd.DataFrame) -> Table:
+def reach_table(trace: pd.DataFrame) -> TextTable:
     """Return a table of the median seconds and epochs to each level."""
     keys = [*PROBLEM, "label"]
     tables = [medians(reach_times(trace, level)).set_index(keys) for level in LEVELS]
@@ -148,10 +140,10 @@ def reach_table(trace: pd.DataFrame) -> Table:
         "Time of solving until the objective was within a fraction of the optimum; median over "
         "the repeats."
     )
-    return Table(columns, rows, caption)
+    return TextTable(columns, rows, caption)
 
 
-def endings_table(trace: pd.DataFrame) -> Table:
+def endings_table(trace: pd.DataFrame) -> TextTable:
     """Return a table of the last objective, gap and errors of each solver."""
     keys = [*PROBLEM, "label"]
     # The last line of each run, then the medians over the repeats of a solver.
@@ -179,7 +171,7 @@ def endings_table(trace: pd.DataFrame) -> Table:
         "The ends of the runs; medians over the repeats. The time of a peer is that of its longest "
         "single fit."
     )
-    return Table.from_records(rows, caption)
+    return TextTable.from_records(rows, caption)
 
 
 def convergence_section(trace: pd.DataFrame, title: str) -> Section:
@@ -208,71 +200,46 @@ def convergence_section(trace: pd.DataFrame, title: str) -> Section:
 
 
 def classifier_section(comparison: Comparison) -> Section:
-    """Return pictures of a certified model, for the C with the lowest error in the comparison."""
+    """Return pictures of a certified model, for the problem with the lowest error of all runs."""
     dataset = comparison.dataset
-    plan = comparison.plan
     trace = comparison.trace
-    has_test = dataset.test_X is not None
-    column = "test_error" if has_test else "train_error"
-    best = trace.loc[trace[column].fillna(np.inf).idxmin()]
-    # The trace has the name of the loss; a loss object of the plan may be known there only.
-    planned = {spelled(loss): loss for loss in plan.losses}
-    loss = planned.get(best["loss"]) or make_loss(best["loss"])
-    strength, written = strength_texts(trace)
-    C = None
-    lam = None
-    if strength == "lambda":
-        lam = float(best["lam"])
-    else:
-        C = float(best["C"])
-    problem = dataset.problem(loss, C, plan.intercept, plan.scaling, lam)
-    result = fit(problem, dataset.reference_solver, Limits(tol=MODEL_GAP, max_time=MODEL_SECONDS))
-    name = f"{str(best['loss']).replace('_', ' ')}, {strength} = {written[float(best['C'])]}"
-    words = (
-        f"The model with the lowest error: {name}, fitted again to a relative gap of "
-        f"{result.certificate.relative_gap:.1e}. The pictures show the "
-        f"{'test' if has_test else 'training'} rows."
-    )
-    section = Section("The classifier", [Prose(words), *model_pictures(dataset, result)])
-    is_plane = dataset.X.shape[1] == 2 and isinstance(dataset.X, np.ndarray)
-    if is_plane and isinstance(problem, Problem):
-        section.items += figures.shrinking_charts(problem, names=dataset.classes)
-    return section
-
-
-def model_pictures(dataset: Dataset, model: FitResult) -> list[Any]:
-    """Return the pictures of a model that the data allow."""
     # The test rows if there are any; dual variables belong to the training rows.
     X = dataset.X
     y = dataset.y
-    alpha: np.ndarray | None = model.alpha
-    if dataset.test_X is not None:
-        assert dataset.test_y is not None
+    rows = "training"
+    if dataset.test_X is not None and dataset.test_y is not None:
         X = dataset.test_X
         y = dataset.test_y
-        alpha = None
+        rows = "test"
+    column = "train_error" if rows == "training" else "test_error"
+    best = trace.loc[trace[column].fillna(np.inf).idxmin()]
+    problem = next(
+        problem
+        for problem in comparison.problems
+        if (spelled(problem.loss), problem.C) == (best["loss"], best["C"])
+    )
+    model = fit(problem, DCD(), Limits(tol=MODEL_GAP, max_time=MODEL_SECONDS))
+    name, written = strength_texts(trace)
+    words = (
+        f"The model with the lowest error: {str(best['loss']).replace('_', ' ')}, {name} = "
+        f"{written[float(best['C'])]}, fitted again to a relative gap of "
+        f"{model.certificate.relative_gap:.1e}. The pictures show the {rows} rows."
+    )
 
-    def decide(rows: object) -> np.ndarray:
-        return dataset.scores_of(rows, model.coef[None], np.array([model.intercept]))[:, 0]
+    def decide(places: Any) -> np.ndarray:
+        return np.asarray(places @ model.coef.astype(places.dtype)) + model.intercept
 
     scores = decide(X)
-    names = np.array(dataset.classes)
-    true = names[(y > 0).astype(int)]
-    predicted = names[(scores > 0).astype(int)]
-    items: list[Any] = [
+    classes = np.array(dataset.classes)
+    true = classes[(y > 0).astype(int)]
+    predicted = classes[(scores > 0).astype(int)]
+    items: list[Item] = [
+        Prose(words),
         figures.confusion_grid(true, predicted, dataset.classes),
         figures.margins_chart(scores, y, dataset.classes),
     ]
-    # Pictures that only some data have.
-    shape = dataset.image_shape
-    if shape is not None and (true != predicted).any():
-        items.append(
-            Picture(
-                "Misclassified images",
-                "The worst mistakes first.",
-                lambda: figures.misclassified(X, true, predicted, shape, scores),
-            )
-        )
     if X.shape[1] == 2 and isinstance(X, np.ndarray):
+        alpha = model.alpha if rows == "training" else None
         items.append(figures.plane_chart(X, y, decide, names=dataset.classes, alpha=alpha))
-    return items
+        items += figures.shrinking_charts(problem, names=dataset.classes)
+    return Section("The classifier", items)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 AXES = {
     "epochs": ("epoch", "epochs"),
     "seconds": ("seconds_solving", "seconds of solving"),
-    "evaluations": ("kernel_evaluations", "kernel values computed"),
 }
 # Names of quantities: the column, the title, and whether the axis is logarithmic.
 QUANTITIES = {
@@ -58,7 +57,7 @@ def curve_chart(
     quantity : {"suboptimality", "gap", "train_error", "test_error", "active", "change"}
         "active" is the share of rows that shrinking still works on, "change" the norm of the change
         of w in a pass.
-    against : {"epochs", "seconds", "evaluations"}
+    against : {"epochs", "seconds"}
     title : str, optional
     centre : {"median", "mean"}
         The line of several repeats.

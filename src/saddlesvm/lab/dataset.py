@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -12,20 +10,12 @@ from scipy import sparse
 
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.data.label_checks import check_labels, check_targets
-from saddlesvm.kernel.decomposition import Decomposition
-from saddlesvm.kernel.kernel_machine import OF_KERNELS
-from saddlesvm.kernel.kernel_problem import make_kernel_problem
-from saddlesvm.kernel.mercer import KERNELS, Kernel, expand, resolve_gamma
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.problem import make_problem
-from saddlesvm.runtime.allowed import check
-from saddlesvm.runtime.data_types import Matrix, RowsLike
-from saddlesvm.solvers.base import SolverBase
-from saddlesvm.solvers.dcd import DCD
+from saddlesvm.problem.problem import Problem, make_problem
+from saddlesvm.runtime.data_types import RowsLike
 
 BLOCK_SCORES = 1_000_000  # scores computed at a time, 8 MB (guessed)
-HASHED_VALUES = 4096  # values of X that the fingerprint is made of, evenly spread
 LABELS_SHOWN = 12  # labels in a message
 Task = Literal["classification", "regression"]
 
@@ -45,11 +35,6 @@ class Dataset:
         The names of -1 and +1; empty for a regression.
     test_X, test_y
         The test part in the same form, or None.
-    image_shape : tuple of int, optional
-        Height and width, if a row is an image.
-    kernel : Kernel, optional
-        The kernel of a comparison of kernel machines, whose models are coefficients of the training
-        rows.
     """
 
     name: str
@@ -59,28 +44,6 @@ class Dataset:
     classes: tuple[str, ...] = ()
     test_X: Any = None
     test_y: np.ndarray | None = None
-    image_shape: tuple[int, int] | None = None
-    kernel: Kernel | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """A short hash of the data and the kernel, by which a trace recognises its data."""
-        digest = hashlib.sha256(repr((self.X.shape, str(self.X.dtype), self.task)).encode())
-        # A sample of the values is enough to tell data apart, and quick for large data.
-        values = self.X.data if sparse.issparse(self.X) else self.X.ravel()
-        sample = values[:: max(1, values.size // HASHED_VALUES)]
-        digest.update(np.ascontiguousarray(sample).tobytes())
-        digest.update(self.y.tobytes())
-        kernel = self.kernel
-        if kernel is not None:
-            parameters = (kernel.name, kernel.gamma, kernel.degree, kernel.coef0)
-            digest.update(repr(parameters).encode())
-        return digest.hexdigest()[:12]
-
-    @property
-    def reference_solver(self) -> SolverBase:
-        """The solver of the model that a report shows."""
-        return DCD() if self.kernel is None else Decomposition()
 
     def describe(self) -> list[tuple[str, str]]:
         """Return a description of the data, as pairs of words for a table."""
@@ -102,13 +65,6 @@ class Dataset:
             pairs.append(("classes", words))
         if self.test_X is not None:
             pairs.append(("test rows", f"{self.test_X.shape[0]:,}"))
-        kernel = self.kernel
-        if kernel is not None:
-            words = (
-                f"{kernel.name}, gamma = {kernel.gamma:.4g}, degree = {kernel.degree:g}, coef0 = "
-                f"{kernel.coef0:g}"
-            )
-            pairs.append(("kernel", words))
         return pairs
 
     def problem(
@@ -118,8 +74,8 @@ class Dataset:
         intercept: InterceptName = "none",
         scaling: float = 1.0,
         lam: float | None = None,
-    ) -> Any:
-        """Return the problem over all training rows: with a kernel, a `KernelProblem`.
+    ) -> Problem:
+        """Return the problem over all training rows.
 
         Parameters
         ----------
@@ -130,9 +86,6 @@ class Dataset:
         scaling : float
             Value of the constant feature of a regularised intercept.
         """
-        if self.kernel is not None:
-            given: dict[str, Any] = {"C": C, "lam": lam, "intercept": intercept, "scale": scaling}
-            return make_kernel_problem(self.X, self.kernel, self.y, loss, **given)[0]
         given_rows = Design(self.X)
         norms = given_rows.norms()
         # The intercept is the weight of a virtual feature that has this value in every row.
@@ -140,18 +93,6 @@ class Dataset:
         design = given_rows.with_feature(float(value))
         lifted = norms + value * value
         return make_problem(design, self.y, loss, C=C, lam=lam, intercept=intercept, norms=lifted)
-
-    def scores_of(self, X: Matrix, coefs: np.ndarray, intercepts: np.ndarray) -> np.ndarray:
-        """Return the scores of the rows of X, shape (m, d), by k models; shape (m, k), float64.
-
-        The coefficients have shape (k, d); with a kernel (k, n), a coefficient for each training
-        row.
-        """
-        if self.kernel is not None:
-            support = np.flatnonzero(coefs.any(axis=0))
-            centres = self.kernel.centres(self.X, support)
-            return expand(self.kernel, X, centres, coefs[:, support].T) + intercepts
-        return np.asarray(X @ coefs.T.astype(X.dtype), dtype=np.float64) + intercepts
 
     def errors(self, coef: np.ndarray, intercept: float) -> tuple[float, float]:
         """Return training and test error of a linear model; NaN without a test part.
@@ -183,7 +124,8 @@ class Dataset:
         errors = []
         for start in range(0, intercepts.size, n_models):
             block = slice(start, start + n_models)
-            scores = self.scores_of(X, coefs[block], intercepts[block])
+            products = np.asarray(X @ coefs[block].T.astype(X.dtype), dtype=np.float64)
+            scores = products + intercepts[block]
             if self.task == "regression":
                 errors.append(np.abs(scores - y[:, None]).mean(axis=0))
             else:
@@ -200,7 +142,6 @@ def make_dataset(
     task: Task = "classification",
     positive: Any = None,
     name: str = "data",
-    image_shape: tuple[int, int] | None = None,
 ) -> Dataset:
     """Check and encode data.
 
@@ -215,20 +156,15 @@ def make_dataset(
         two classes, the greater one by default.
     name : str
         The name of the data in the report.
-    image_shape : tuple of int, optional
-        Height and width, if a row is an image.
 
     Raises
     ------
     ValueError
-        Labels that do not fit the rows or the task, or an image shape that does not fit the
-        features.
+        Labels that do not fit the rows or the task.
     """
     design = check_design(X).plain
     n, d = design.shape
     labels = check_labels(y, n)
-    if image_shape is not None and image_shape[0] * image_shape[1] != d:
-        raise ValueError(f"images of {image_shape[0]} x {image_shape[1]} do not have {d} features")
     test_X = None
     test_labels = None
     if test is not None:
@@ -245,7 +181,7 @@ def make_dataset(
         test_y = None
         if test_X is not None:
             test_y = check_targets(test_labels, test_X.shape[0])
-        return Dataset(name, design, targets, task, (), test_X, test_y, image_shape)
+        return Dataset(name, design, targets, task, (), test_X, test_y)
 
     # Labels become signs.
     chosen, classes = choose_positive(labels, positive)
@@ -258,7 +194,7 @@ def make_dataset(
             )
         test_y = np.where(test_labels == chosen, 1.0, -1.0)
     signs = np.where(labels == chosen, 1.0, -1.0)
-    return Dataset(name, design, signs, task, classes, test_X, test_y, image_shape)
+    return Dataset(name, design, signs, task, classes, test_X, test_y)
 
 
 def choose_positive(labels: np.ndarray, positive: object) -> tuple[object, tuple[str, str]]:
@@ -289,37 +225,3 @@ def choose_positive(labels: np.ndarray, positive: object) -> tuple[object, tuple
     others = [label for label in found if label != chosen]
     rest = str(others[0]) if len(others) == 1 else f"not {chosen}"
     return chosen, (rest, str(chosen))
-
-
-def check_intercept(intercept: str) -> InterceptName:
-    """Return the intercept; raise ValueError if it is none of the three kinds."""
-    return intercept_kind(intercept).name
-
-
-def with_kernel(
-    data: Dataset, metric: str | Callable[..., Any], gamma: Any, degree: float, coef0: float
-) -> Dataset:
-    """Return the data with a kernel.
-
-    Parameters
-    ----------
-    data : Dataset
-    metric : str or callable
-        As in :class:`~saddlesvm.SVC`, except "precomputed".
-    gamma : {"scale", "auto"} or float
-    degree, coef0 : float
-
-    Raises
-    ------
-    ValueError
-        There is no such kernel, a parameter is out of range, or the task is not classification.
-    """
-    able = [name for name in KERNELS if name != "precomputed"]
-    if not callable(metric) and metric not in able:
-        raise ValueError(f"kernel must be one of {', '.join(able)}, or a function; got {metric!r}")
-    for name, given in {"gamma": gamma, "degree": degree, "coef0": coef0}.items():
-        check(name, given, OF_KERNELS[name])
-    if data.task != "classification":
-        raise ValueError("the kernel solvers of a comparison are for classification")
-    kernel = Kernel(metric, resolve_gamma(gamma, data.X), degree, coef0)
-    return replace(data, kernel=kernel)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
-from saddlesvm.lab.charts import Chart, Grid, Series, Shade, new_axes, plain, save
+from saddlesvm.lab.charts import Chart, Picture, Series, Shade, new_axes, plain, save
 from saddlesvm.lab.curves import closing_chart, curve_chart, strength_chart
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.problem import Problem
@@ -48,7 +48,7 @@ BINS = 60  # bars of a histogram
 
 def confusion_grid(
     y: np.ndarray, predicted: np.ndarray, labels: Sequence[object], title: str = "Confusion matrix"
-) -> Grid:
+) -> Picture:
     """Return the confusion matrix: true classes down, predicted classes across.
 
     Parameters
@@ -59,13 +59,17 @@ def confusion_grid(
     title : str
     """
     counts = confusion_matrix(y, predicted, labels=labels)
-    words = tuple(str(label) for label in labels)
     wrong = int(counts.sum() - np.trace(counts))
-    caption = (
-        f"{wrong:,} of {counts.sum():,} rows are not on the diagonal; colour is the share "
-        "of each true class."
-    )
-    return Grid(title, "predicted", "true", counts, words, words, caption)
+    caption = f"{wrong:,} of {counts.sum():,} rows are not on the diagonal."
+
+    def draw() -> Axes:
+        words = [plain(str(label)) for label in labels]
+        display = ConfusionMatrixDisplay(counts, display_labels=words)
+        display.plot(ax=new_axes(), cmap="Blues", colorbar=False, xticks_rotation=45)
+        display.ax_.set_title(plain(title))
+        return display.ax_
+
+    return Picture(title, caption, draw)
 
 
 def misclassified(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +28,6 @@ PACKAGES = (
     "pandas",
     "matplotlib",
 )
-PEER_PACKAGES = ("liblinear-official",)
 Answer = TypeVar("Answer")
 
 
@@ -42,7 +40,7 @@ def machine_rows() -> list[tuple[str, str]]:
         ("system", platform.platform()),
         ("Python", platform.python_version()),
     ]
-    for name in (*PACKAGES, *PEER_PACKAGES):
+    for name in PACKAGES:
         number = version_of(name)
         if number:
             rows.append((name, number))
@@ -83,12 +81,6 @@ def version_of(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return ""
-
-
-def command_line() -> str:
-    """Return the command that started this process, without the program's folder."""
-    program, *arguments = sys.argv or ["python"]
-    return shlex.join([Path(program).name or "python", *arguments])
 
 
 class LabProgress:

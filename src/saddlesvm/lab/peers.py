@@ -1,4 +1,4 @@
-"""Solvers of other packages (peers), behind an adapter.
+"""Solvers of other packages (peers), with which a comparison compares.
 
 A peer returns a final model only, so its curve is a ladder of fits from scratch with more and more
 epochs. All peers get the same data: a regularised intercept is a constant column that is appended
@@ -8,69 +8,25 @@ dual point that follows from these bounds the gap (as in :func:`saddlesvm.certif
 
 from __future__ import annotations
 
-import importlib.util
-import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.linear_model import SGDClassifier
+from sklearn.svm import LinearSVC, LinearSVR
 
 from saddlesvm.lab.dataset import Dataset
-from saddlesvm.problem.loss import Loss, loss_name
+from saddlesvm.lab.runs import name_run
+from saddlesvm.problem.certificate import Evaluation, Point, evaluate
+from saddlesvm.problem.losses import loss_name
 from saddlesvm.problem.problem import Problem
 
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # epochs
 TIGHT = 1e-9  # tolerance of a peer, so small that its epochs end the fit
-
-
-@dataclass(frozen=True, eq=False)
-class PeerSetting:
-    """The problem in the form that a peer takes.
-
-    Attributes
-    ----------
-    X : ndarray or CSR matrix
-        With the constant column of a regularised intercept as the last column.
-    y : ndarray
-    loss : Loss
-    C : float
-    n : int
-    """
-
-    X: Any
-    y: np.ndarray
-    loss: Loss
-    C: float
-    n: int
-
-    @property
-    def lam(self) -> float:
-        """lambda = 1 / (n C)."""
-        return 1.0 / (self.n * self.C)
-
-
-@dataclass(frozen=True)
-class Rung:
-    """A fit of a peer.
-
-    Attributes
-    ----------
-    epochs : float
-        NaN if the peer does not report them.
-    seconds : float
-    w : ndarray
-    converged : bool
-        Whether the peer reports convergence.
-    """
-
-    epochs: float
-    seconds: float
-    w: np.ndarray
-    converged: bool
 
 
 @dataclass(frozen=True)
@@ -82,186 +38,139 @@ class Peer:
     name : str
         The name on the command line and in tables.
     title : str
-        The name in reports.
-    module : str
-        The module that must be importable.
-    losses : dict of str to str
-        Our name of each loss, and the peer's name.
-    fit : callable
-        It takes the setting, the peer's name of the loss, epochs and a seed, and returns the
-        weights and the epochs used.
+        The name in notes.
+    losses : tuple of str
+    make : callable
+        Takes a problem, the epochs and a seed, and returns the estimator to fit.
     """
 
     name: str
     title: str
-    module: str
-    losses: dict[str, str]
-    fit: Callable[[PeerSetting, str, int, int], tuple[np.ndarray, float]]
-
-    @property
-    def is_installed(self) -> bool:
-        """Whether the peer's package can be imported."""
-        return importlib.util.find_spec(self.module) is not None
-
-    def climb(
-        self, setting: PeerSetting, seed: int, seconds: float, ladder: tuple[int, ...] = LADDER
-    ) -> Iterator[Rung]:
-        """Fit with more and more epochs, until the peer converges or the time is spent."""
-        spent = 0.0
-        loss = self.losses[loss_name(setting.loss)]
-        for epochs in ladder:
-            began = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                w, used = self.fit(setting, loss, epochs, seed)
-            took = time.perf_counter() - began
-            spent += took
-            converged = used < epochs
-            yield Rung(float(used), took, np.asarray(w, dtype=np.float64).ravel(), converged)
-            # The next fit takes about twice as long.
-            if converged or spent + 2.0 * took > seconds:
-                return
+    losses: tuple[str, ...]
+    make: Callable[[Problem, int, int], Any]
 
 
-def fit_linear_svc(
-    setting: PeerSetting, loss: str, epochs: int, seed: int
-) -> tuple[np.ndarray, float]:
-    """Fit scikit-learn's LinearSVC (LIBLINEAR's dual coordinate descent)."""
-    from sklearn.svm import LinearSVC
-
-    model = LinearSVC(
-        C=setting.C,
-        loss=loss,
-        dual=True,
-        fit_intercept=False,
-        tol=TIGHT,
-        max_iter=epochs,
-        random_state=seed,
-    )
-    model.fit(setting.X, setting.y)
-    return model.coef_, float(model.n_iter_)
+def make_linear_svm(problem: Problem, epochs: int, seed: int) -> Any:
+    """Return scikit-learn's LinearSVC or LinearSVR: LIBLINEAR's dual coordinate descent."""
+    loss = loss_name(problem.loss)
+    options: dict[str, Any] = {
+        "C": problem.C,
+        "loss": loss,
+        "dual": True,
+        "fit_intercept": False,
+        "tol": TIGHT,
+        "max_iter": epochs,
+        "random_state": seed,
+    }
+    if loss in HINGES:
+        return LinearSVC(**options)
+    return LinearSVR(epsilon=getattr(problem.loss, "epsilon", 0.0), **options)
 
 
-def fit_linear_svr(
-    setting: PeerSetting, loss: str, epochs: int, seed: int
-) -> tuple[np.ndarray, float]:
-    """Fit scikit-learn's LinearSVR."""
-    from sklearn.svm import LinearSVR
-
-    width = float(getattr(setting.loss, "epsilon", 0.0))
-    model = LinearSVR(
-        C=setting.C,
-        loss=loss,
-        epsilon=width,
-        fit_intercept=False,
-        tol=TIGHT,
-        max_iter=epochs,
-        random_state=seed,
-    )
-    model.fit(setting.X, setting.y)
-    return model.coef_, float(np.max(model.n_iter_))
-
-
-def fit_sgd(setting: PeerSetting, loss: str, epochs: int, seed: int) -> tuple[np.ndarray, float]:
-    """Fit scikit-learn's SGDClassifier with alpha = lambda and its "optimal" step sizes."""
-    from sklearn.linear_model import SGDClassifier
-
-    model = SGDClassifier(
-        loss=loss,
-        alpha=setting.lam,
+def make_sgd(problem: Problem, epochs: int, seed: int) -> Any:
+    """Return scikit-learn's SGDClassifier with alpha = lambda and its "optimal" step sizes."""
+    loss = loss_name(problem.loss)
+    return SGDClassifier(
+        loss="log_loss" if loss == "logistic" else loss,
+        alpha=problem.lam,
         fit_intercept=False,
         max_iter=epochs,
         tol=None,
-        average=False,
         random_state=seed,
     )
-    model.fit(setting.X, setting.y)
-    return model.coef_, float(epochs)
 
 
-def fit_liblinear(
-    setting: PeerSetting, loss: str, epochs: int, seed: int
-) -> tuple[np.ndarray, float]:
-    """Fit LIBLINEAR's own Python package, with a tolerance instead of epochs."""
-    from liblinear.liblinearutil import parameter, problem, train
-
-    matrix = setting.X
-    if not sparse.issparse(matrix):
-        matrix = np.ascontiguousarray(matrix)
-    options = parameter(f"-s {loss} -c {setting.C!r} -e {1.0 / epochs**2!r} -q")
-    model = train(problem(setting.y, matrix), options)
-    # LIBLINEAR's first label is the positive side.
-    sign = 1.0 if model.get_labels()[0] > 0 else -1.0
-    return sign * np.array(model.w[: setting.X.shape[1]]), math.nan
-
-
-# Our names of losses, and the peer's names.
-HINGES = {"hinge": "hinge", "squared_hinge": "squared_hinge"}
-LIBLINEAR_TYPES = {"hinge": "3", "squared_hinge": "1", "logistic": "7"}
-TUBES = {name: name for name in ("epsilon_insensitive", "squared_epsilon_insensitive")}
+HINGES = ("hinge", "squared_hinge")
+TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 PEERS: dict[str, Peer] = {
-    peer.name: peer
-    for peer in (
-        Peer("sklearn", "scikit-learn LinearSVC", "sklearn", HINGES, fit_linear_svc),
-        Peer("sklearn-svr", "scikit-learn LinearSVR", "sklearn", TUBES, fit_linear_svr),
-        Peer(
-            "sgd",
-            "scikit-learn SGDClassifier",
-            "sklearn",
-            HINGES | {"logistic": "log_loss"},
-            fit_sgd,
-        ),
-        Peer("liblinear", "LIBLINEAR", "liblinear", LIBLINEAR_TYPES, fit_liblinear),
-    )
+    "sklearn": Peer("sklearn", "scikit-learn LinearSVC", (*HINGES, *TUBES), make_linear_svm),
+    "sgd": Peer("sgd", "scikit-learn SGDClassifier", (*HINGES, "logistic"), make_sgd),
 }
 
 
-def parse_peers(names: str | list[str] | tuple[str, ...]) -> list[Peer]:
-    """Return peers by name; "all" stands for every peer that is installed.
+def parse_peers(names: str | Iterable[str]) -> list[Peer]:
+    """Return peers by name; "all" stands for every peer.
 
     Raises
     ------
     ValueError
-        A name is unknown, or a package is not installed.
+        A name is unknown.
     """
     if isinstance(names, str):
-        names = [part.strip() for part in names.split(",")]
-    given = [name for name in dict.fromkeys(names) if name]
+        names = names.split(",")
+    given = [name.strip() for name in names if name.strip()]
     if given == ["all"]:
-        return [peer for peer in PEERS.values() if peer.is_installed]
+        return list(PEERS.values())
     for name in given:
         if name not in PEERS:
             raise ValueError(f"unknown peer {name!r}: use one of {', '.join(PEERS)}, or all")
-        if not PEERS[name].is_installed:
-            raise ValueError(
-                f"the peer {name!r} needs the package {PEERS[name].module!r}, which is not "
-                "installed: install it, or leave the peer out"
-            )
-    return [PEERS[name] for name in given]
+    return [PEERS[name] for name in dict.fromkeys(given)]
 
 
-def setting_of(dataset: Dataset, problem: Problem) -> PeerSetting:
-    """Return the problem as peers take it; a regularised intercept becomes a constant column.
+def run_peer(
+    dataset: Dataset, problem: Problem, peer: Peer, seconds: float, *, seed: int = 0
+) -> list[dict[str, object]]:
+    """Fit a peer with more and more epochs, and return every fit as a row of the trace."""
+    X = add_constant(dataset.X, problem)
+    # The first fit in a process loads code, which the comparison does not time.
+    fit_peer(peer.make(problem, 1, seed), X, dataset.y)
+    spent = 0.0
+    rows = []
+    for epochs in LADDER:
+        model = peer.make(problem, epochs, seed)
+        took = fit_peer(model, X, dataset.y)
+        spent += took
+        used = int(np.max(model.n_iter_))
+        has_converged = used < epochs
+        row = describe_weights(dataset, problem, np.ravel(model.coef_))
+        row |= {"epoch": float(used), "rows_touched": used * problem.n, "seconds_solving": took}
+        row["outcome"] = "rule_met" if has_converged else ""
+        rows.append(row | name_run(problem, peer.name, "", seed))
+        # The next fit takes about twice as long.
+        if has_converged or spent + 2.0 * took > seconds:
+            break
+    rows[-1]["outcome"] = rows[-1]["outcome"] or "time_limit"
+    return rows
 
-    Raises
-    ------
-    ValueError
-        The intercept is free, which the peers cannot all express.
-    """
-    if problem.intercept.constrained:
-        raise ValueError("peers are compared with the intercepts 'none' and 'regularized' only")
-    X = dataset.X
-    if problem.intercept.present:
-        column = np.full((X.shape[0], 1), problem.scale, dtype=X.dtype)
-        if sparse.issparse(X):
-            X = sparse.hstack([X, column], format="csr")
-        else:
-            X = np.hstack([X, column])
-    return PeerSetting(X, dataset.y, problem.loss, problem.C, problem.n)
+
+def fit_peer(model: Any, X: Any, y: np.ndarray) -> float:
+    """Fit a model without its warnings, and return the seconds."""
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    return time.perf_counter() - began
 
 
-def full_weights(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """Return a peer's weights with a place for the virtual feature, shape (d + 1,)."""
-    if problem.intercept.present:
-        return w
-    return np.append(w, 0.0)
+def add_constant(X: Any, problem: Problem) -> Any:
+    """Return the rows as peers take them: a regularised intercept becomes a constant column."""
+    if not problem.intercept.present:
+        return X
+    column = np.full((X.shape[0], 1), problem.scale, dtype=X.dtype)
+    if sparse.issparse(X):
+        return sparse.hstack([X, column], format="csr")
+    return np.hstack([X, column])
+
+
+def describe_weights(dataset: Dataset, problem: Problem, w: np.ndarray) -> dict[str, object]:
+    """Return objective, gap and errors of weights that another package found."""
+    evaluation = evaluate_weights(problem, w)
+    certificate = evaluation.certificate
+    train, test = dataset.errors(evaluation.coef, evaluation.intercept)
+    return {
+        "primal": certificate.primal,
+        "dual": certificate.dual,
+        "gap": certificate.gap,
+        "relative_gap": certificate.relative_gap,
+        "seconds_certifying": 0.0,
+        "train_error": train,
+        "test_error": test,
+        "active_rows": problem.n,
+    }
+
+
+def evaluate_weights(problem: Problem, w: np.ndarray) -> Evaluation:
+    """Evaluate, in float64, weights that another package found."""
+    # The last place is that of the virtual feature.
+    full = w if problem.intercept.present else np.append(w, 0.0)
+    return evaluate(problem, Point(w=full.astype(np.float64)))

@@ -7,15 +7,14 @@ import html
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from saddlesvm.data.errors import write_page
-from saddlesvm.lab.charts import MARGINS, Chart, Grid, draw_svg, save
+from saddlesvm.lab.charts import MARGINS, Chart, Picture, draw_svg, save
 from saddlesvm.lab.machine import machine_rows
 from saddlesvm.runtime.safe_text import escape_hidden
 
@@ -33,7 +32,7 @@ class Prose:
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table of words and numbers, already formatted.
 
     Attributes
@@ -48,25 +47,9 @@ class Table:
     caption: str = ""
 
     @classmethod
-    def from_records(cls, records: Sequence[Mapping[str, str]], caption: str = "") -> Table:
+    def from_records(cls, records: Sequence[Mapping[str, str]], caption: str = "") -> TextTable:
         """Return a table of records with the same names in the same order, at least one record."""
         return cls(list(records[0]), [list(record.values()) for record in records], caption)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure that matplotlib draws, such as images.
-
-    Attributes
-    ----------
-    title, caption : str
-    draw : callable
-        Draws on axes of its own and returns them.
-    """
-
-    title: str
-    caption: str
-    draw: Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -88,7 +71,7 @@ class Switch:
     charts: dict[tuple[str, ...], Chart]
 
 
-Item = Prose | Table | Chart | Grid | Picture | Switch
+Item = Prose | TextTable | Chart | Picture | Switch
 
 
 @dataclass
@@ -200,7 +183,7 @@ class Report:
         paths = []
         for section in self.sections:
             for item in expand_switches(section.items):
-                if not isinstance(item, (Chart, Grid, Picture)):
+                if not isinstance(item, (Chart, Picture)):
                     continue
                 name = make_slug(f"{section.title} {item.title}")
                 caption = " ".join(filter(None, (item.caption, self.data_words(section))))
@@ -240,7 +223,7 @@ class PageWriter:
         """Return the HTML of a paragraph, table or figure."""
         if isinstance(item, Prose):
             return f"<p>{escape(item.text)}</p>"
-        if isinstance(item, Table):
+        if isinstance(item, TextTable):
             return write_table(item)
         caption = f"<figcaption><b>{escape(item.title)}</b> {escape(item.caption)}</figcaption>"
         if isinstance(item, Switch):
@@ -255,7 +238,7 @@ class PageWriter:
 
     def write_drawing(
         self,
-        item: Chart | Grid | Picture,
+        item: Chart | Picture,
         label: str,
         keys: Sequence[str] = (),
         is_hidden: bool = False,
@@ -290,7 +273,7 @@ def write_buttons(item: Switch, number: int) -> str:
     return f'<div class="switch">{"".join(rows)}</div>'
 
 
-def write_table(item: Table) -> str:
+def write_table(item: TextTable) -> str:
     """Return a table's HTML; pairs of words without headings become a description list."""
     if not any(item.columns):
         return f"<dl>{write_pairs([(name, value) for name, value in item.rows])}</dl>"

@@ -9,7 +9,7 @@ import numpy as np
 
 from saddlesvm.fit.outcome import Outcome, Trace
 from saddlesvm.lab.displays import GapDisplay, PathDisplay
-from saddlesvm.lab.report import Item, Prose, Report, Table
+from saddlesvm.lab.report import Item, Prose, Report, TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def model_report(
         command=command,
     )
     if "quality" in facts:
-        report.section("Quality of the model", Table(["", ""], facts.pop("quality")))
+        report.section("Quality of the model", TextTable(["", ""], facts.pop("quality")))
     report.section("How the gap closed", *closing_items(model))
     if hasattr(model, "top_features"):
         # The bounds of the weights take a proof, which the report has if it counts proven labels.
@@ -63,7 +63,7 @@ def model_report(
         ]
         report.section("The strongest features", *tables)
     for title, lines in facts.items():
-        report.section(title.capitalize(), Table(["", ""], lines))
+        report.section(title.capitalize(), TextTable(["", ""], lines))
     return report
 
 
@@ -135,7 +135,7 @@ def features_table(best: Sequence[tuple[object, ...]], caption: str) -> Item:
         )
     titles = ["feature", "weight", "optimum from", "to"][: len(best[0])]
     rows = [[str(name), *(f"{value:+#.4g}" for value in values)] for name, *values in best]
-    return Table(titles, rows, caption)
+    return TextTable(titles, rows, caption)
 
 
 def class_heading(model: Estimator, label: object) -> str:
@@ -209,7 +209,7 @@ def path_verdict(display: PathDisplay) -> list[str]:
     return sentences
 
 
-def fits_table(path: Any) -> Table:
+def fits_table(path: Any) -> TextTable:
     """Return a table with a row for each fit of a path."""
     records = []
     for C, certificate, model in zip(path.Cs, path.fit_certificates, path.models, strict=True):
@@ -226,4 +226,4 @@ def fits_table(path: Any) -> Table:
     caption = "Objectives in the C form."
     if path.every_C:
         caption += " The ends were fitted first."
-    return Table.from_records(records, caption)
+    return TextTable.from_records(records, caption)

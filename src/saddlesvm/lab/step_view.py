@@ -16,7 +16,7 @@ from saddlesvm.lab.dataset import make_dataset
 from saddlesvm.lab.plane import Plane, classes_plane, kernel_plane, linear_plane
 from saddlesvm.lab.recorder import ClassesRecorder, KernelRecorder, Recorder
 from saddlesvm.lab.report import embed_json, escape, page_part
-from saddlesvm.lab.runs import Contender, make_contender
+from saddlesvm.lab.runs import label_solver
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.solvers import Pegasos, parse_solver
@@ -172,8 +172,8 @@ def watch(
     if not epochs > 0.0:
         raise ValueError(f"epochs must be positive; got {epochs!r}")
     # Both solvers must solve the same kind of problem.
-    contenders = [parse_watched(given) for given in (solver, against) if given is not None]
-    kind = common_kind(contenders)
+    solvers = [parse_watched(given) for given in (solver, against) if given is not None]
+    kind = common_kind(solvers)
     loss = make_loss(loss, task="classification")
     strength = {"C": C, "lam": lam}
     if kind == "classes":
@@ -184,12 +184,12 @@ def watch(
             plane = kernel_plane(data, loss, strength, intercept, gamma, rows, seed)
         else:
             plane = linear_plane(data, loss, strength, intercept, rows, seed)
-    scene = record_scene(kind, plane, contenders, epochs, seed)
-    versus = " against ".join(contender.label for contender in contenders)
+    scene = record_scene(kind, plane, solvers, epochs, seed)
+    versus = " against ".join(map(label_solver, solvers))
     return Watch(f"{versus} on {name}", scene, command)
 
 
-def parse_watched(given: object) -> Contender:
+def parse_watched(given: Any) -> Any:
     """Return a solver that can be shown, given by name or as an object, with its options."""
     if isinstance(given, str):
         name = given.partition(":")[0]
@@ -197,16 +197,15 @@ def parse_watched(given: object) -> Contender:
         name = getattr(given, "name", type(given).__name__)
     if name not in WATCHED:
         raise ValueError(f"the step view cannot show {name}: use one of {', '.join(WATCHED)}")
-    solver = parse_solver(given, WATCHED) if isinstance(given, str) else given
-    return make_contender(solver)
+    return parse_solver(given, WATCHED) if isinstance(given, str) else given
 
 
-def common_kind(contenders: list[Contender]) -> str:
+def common_kind(solvers: list[Any]) -> str:
     """Return the kind of problem that the solvers have in common; raise ValueError if none."""
     for kind, recorder in RECORDERS.items():
-        if all(isinstance(contender.solver, recorder.watched) for contender in contenders):
+        if all(isinstance(solver, recorder.watched) for solver in solvers):
             return kind
-    names = " and ".join(contender.name for contender in contenders)
+    names = " and ".join(solver.name for solver in solvers)
     raise ValueError(
         f"{names} solve different problems, and the step view plays both on one: give solvers of "
         "one kind, or one alone (in Python: against=None)"
@@ -214,22 +213,21 @@ def common_kind(contenders: list[Contender]) -> str:
 
 
 def record_scene(
-    kind: str, plane: Plane, contenders: list[Contender], epochs: float, seed: int
+    kind: str, plane: Plane, solvers: list[Any], epochs: float, seed: int
 ) -> dict[str, Any]:
     """Record the solvers, and return the contents of the page as plain data."""
     problem = plane.problem
     recorder = RECORDERS[kind]
     runs = []
     ball = None
-    for contender in contenders:
-        solver = contender.solver
+    for solver in solvers:
         frames = recorder(plane, recorder.prepare(solver), seed).run(epochs)
         # A frame's list "b" has the numbers and the heights of bars in turns.
         heights = [abs(height) for frame in frames for height in frame["b"][1::2]]
         runs.append(
             {
-                "label": contender.label,
-                "kind": contender.name,
+                "label": label_solver(solver),
+                "kind": solver.name,
                 "frames": frames,
                 "largest": max(LARGEST_B, float(f"{max(heights, default=LARGEST_B):.4g}")),
             }
