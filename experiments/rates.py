@@ -236,12 +236,12 @@ class Rates(Experiment):
 
     def crossing(self) -> None:
         """Show the accuracy at which SDCA overtakes Pegasos, against 1 / (lambda n)."""
-        pegasos = self.solvers[0]
-        sdca = self.solvers[2]
+        pegasos = label_solver(self.solvers[0])
+        sdca = label_solver(self.solvers[2])
         rows = []
         points = []
         for lam, n in sorted({(lam, n) for lam, n, _ in self.works}):
-            eps = crossing_of(self.works[lam, n, pegasos.label], self.works[lam, n, sdca.label])
+            eps = crossing_of(self.works[lam, n, pegasos], self.works[lam, n, sdca])
             said = f"{eps:.2g}" if isinstance(eps, float) else eps
             rows.append([f"{lam:g}", f"{n:,}", f"{1.0 / (lam * n):.2g}", said])
             if isinstance(eps, float):

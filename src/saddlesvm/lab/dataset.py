@@ -13,7 +13,7 @@ from saddlesvm.data.label_checks import check_labels, check_targets
 from saddlesvm.problem.intercepts import InterceptName, intercept_kind
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.runtime.data_types import RowsLike
+from saddlesvm.runtime.data_types import Matrix
 
 BLOCK_SCORES = 1_000_000  # scores computed at a time, 8 MB (guessed)
 LABELS_SHOWN = 12  # labels in a message
@@ -116,7 +116,7 @@ class Dataset:
         return train, self._errors(self.test_X, self.test_y, coefs, intercepts)
 
     def _errors(
-        self, X: RowsLike, y: np.ndarray, coefs: np.ndarray, intercepts: np.ndarray
+        self, X: Matrix, y: np.ndarray, coefs: np.ndarray, intercepts: np.ndarray
     ) -> np.ndarray:
         """Return the errors of k models on some rows."""
         # As many models in a pass over the rows as the memory for scores allows.
