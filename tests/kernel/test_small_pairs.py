@@ -72,7 +72,7 @@ def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(da
     rows.facts = None
     batches = rows.batch_together(fits)
     assert all(isinstance(batch, SmallPairs) and batch.task.gram is None for batch in batches)
-    for k, result in enumerate(drive_all(batches, None)):
+    for k, result in enumerate(drive_all(batches, 1)):
         problem = rows.pose(fits.problems[k])
         beta = np.zeros(data[1].size)
         beta[result.coef.rows] = result.coef.values

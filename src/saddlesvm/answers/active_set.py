@@ -57,9 +57,7 @@ REFINED = 2  # solutions of the equations, so that the multipliers are exact to 
 
 def has_margin(problem: Problem) -> bool:
     """Return True for a hinge with half a square as the penalty, and rows in memory."""
-    plain = (
-        problem.penalty.identity() and not problem.intercept.constrained and not problem.fixed.size
-    )
+    plain = problem.is_plain and not problem.intercept.constrained and not problem.fixed.size
     return bool(loss_name(problem.loss) == "hinge" and plain and problem.holds_rows)
 
 

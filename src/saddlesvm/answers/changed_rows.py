@@ -45,7 +45,7 @@ from saddlesvm.answers.row_estimates import (
 )
 from saddlesvm.answers.vicinity import Vicinity, corners_of, gradient_rounding
 from saddlesvm.problem.bounds import SLACK, UNIT, gamma, norm_of, radii
-from saddlesvm.problem.loss import Loss, is_cornerless, methods_of
+from saddlesvm.problem.loss import Loss, methods_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import scores_of_rows
@@ -548,7 +548,7 @@ def leave_out_rows(
     if near is None:
         return LeftOut(row_estimates(problem, w, beta), None)
     bounds = bound_margins_left_out(near)
-    if is_cornerless(problem.loss):
+    if problem.is_cornerless:
         bent = near.bend * near.leverages
         # One Newton step without row i: z_i - beta_i t_i / (1 - h_i t_i), by Sherman and Morrison.
         margins = near.z - near.pulls * near.leverages / np.maximum(1.0 - bent, 1e-12)

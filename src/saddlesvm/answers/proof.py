@@ -34,7 +34,6 @@ from saddlesvm.multiclass.splits import each_class
 from saddlesvm.problem.bounds import SLACK
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.short_sums import pulled_by_short_sums
@@ -195,10 +194,8 @@ def gap_for(
     """
     found = math.inf
     for problem, own in zip(problems, certificates, strict=True):
-        seen = (
-            problem.penalty.identity() and not problem.intercept.constrained and problem.holds_rows
-        )
-        if is_smooth(problem.loss) or not seen or isinstance(problem, JointProblem):
+        seen = problem.is_plain and not problem.intercept.constrained and problem.holds_rows
+        if problem.is_smooth or not seen or isinstance(problem, JointProblem):
             return 0.0
         # sqrt(2 gap) max_i ||x_i|| <= enough, with some room.
         gap = 0.5 * SPARE * (enough / problem.row_sizes.longest) ** 2

@@ -34,7 +34,7 @@ from scipy.linalg.lapack import dpotri
 
 from saddlesvm.problem.bounds import SLACK, gamma, norm_of, radii
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.loss import is_cornerless, is_smooth
+from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.class_rows import class_blocks
@@ -141,7 +141,7 @@ def _stretch(problem: Problem, z: np.ndarray) -> float:
     typical = (
         1.0 if is_classification(problem.loss) else float(np.median(np.abs(z - problem.y))) or 1.0
     )
-    return typical * (NEXT_TO_NOTHING if is_cornerless(problem.loss) else STRETCH)
+    return typical * (NEXT_TO_NOTHING if problem.is_cornerless else STRETCH)
 
 
 def _bending(problem: Problem, z: np.ndarray, width: float) -> np.ndarray:

@@ -16,7 +16,6 @@ from saddlesvm.answers.curvature import plain_curvature
 from saddlesvm.answers.gradient import Slope, gradient_of, slope_of
 from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of
 from saddlesvm.problem.bounds import radii
-from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
@@ -46,13 +45,9 @@ SURE = 0.5
 def can_come_nearer(problem: Problem) -> bool:
     """Return True if the gradient bounds the optimum's distance: a smooth loss, half a square."""
     is_convex = (
-        problem.penalty.identity()
-        and modulus(problem.penalty) > 0.0
-        and not problem.intercept.constrained
+        problem.is_plain and modulus(problem.penalty) > 0.0 and not problem.intercept.constrained
     )
-    return bool(
-        is_smooth(problem.loss) and is_convex and not problem.fixed.size and problem.holds_rows
-    )
+    return bool(problem.is_smooth and is_convex and not problem.fixed.size and problem.holds_rows)
 
 
 def enough_for(tol: float) -> float:

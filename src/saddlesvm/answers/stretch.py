@@ -110,7 +110,7 @@ def _by_monotony(problem: Problem, near: Neighbourhood, rho: float) -> Stretch:
     """Return the ball of any loss; infinite with a free intercept."""
     w = near.center
     floor = near.curvature.floor
-    known = problem.penalty.identity() and not problem.intercept.constrained and floor > 0.0
+    known = problem.is_plain and not problem.intercept.constrained and floor > 0.0
     off = SLACK * near.radius / math.sqrt(floor) if known and near.radius > 0.0 else 0.0
     # The ball around (1 + rho) w* / 2 of radius |1 - rho| ||w*|| / 2, with w* known up to `off`.
     radius = (

@@ -39,7 +39,7 @@ from saddlesvm.estimators.register import GRID
 from saddlesvm.estimators.scikit_learn import installed, set_callbacks
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import check_start
-from saddlesvm.problem.intercepts import InterceptName, intercept_kind
+from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, is_penalty
 from saddlesvm.rows.device import is_on_device, sent
@@ -577,9 +577,7 @@ class LinearModel(Estimator):
         raise NotImplementedError(f"{type(self).__name__} has no _pose")
 
     def _intercept_kind(self) -> InterceptName:
-        if not self.fit_intercept:
-            return "none"
-        return intercept_kind(self.intercept).name
+        return self.intercept if self.fit_intercept else "none"
 
     def _penalty(self) -> ScaledPenalty:
         """Return the penalty of the weights."""

@@ -325,6 +325,7 @@ def _gather(
         posed,
         results,
         plan.n,
+        plan.C,
         single_target=begun.labels is None,
         rounds=solution.trace,
         columns=begun.columns,

@@ -22,7 +22,7 @@ from saddlesvm.multiclass.splits import SPLITS
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.bounds import UNIT
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.loss import Loss, bounds, is_smooth, loss_name
+from saddlesvm.problem.loss import Loss, bounds, loss_name
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
@@ -280,7 +280,7 @@ def _slopes(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         dual_of_margins(problem.pointwise, problem.members, shifted, offset, alpha)
     # A smooth loss has no corner that a margin could cross.
     unsure = np.zeros(problem.y.size, dtype=bool)
-    if not is_smooth(problem.loss):
+    if not problem.is_smooth:
         unsure = found[1] != found[2]
     return found[0], unsure
 

@@ -18,7 +18,7 @@ from saddlesvm.data.data_mark import mark_data
 from saddlesvm.data.door import Design, checked_data
 from saddlesvm.data.label_checks import has_columns
 from saddlesvm.estimators.base import Training, draw_seed, has_callbacks, option_of
-from saddlesvm.estimators.fitted import Data, Fitted, gather_facts, known_attributes, problem_C
+from saddlesvm.estimators.fitted import Data, Fitted, gather_facts, known_attributes
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
@@ -94,14 +94,16 @@ def fit_rows(
 
     # What follows the fit has to end with max_time, too.
     with limit_to_share(1.0 if complete is None else TIME_BEFORE_THE_REST):
-        results, reads_blocks = solve(template, design, posed, tasks, start)
+        results, rows = solve(template, design, posed, tasks, start)
 
+    reads_blocks = rows.rows.in_files
     keeps_data = not (design.placed or reads_blocks)
     fitted = gather(
         template,
         posed,
         results,
         design.shape[0],
+        rows.strength_for(design.shape[0]),
         reads_blocks=reads_blocks,
         single_target=posed.labels is None and not has_columns(y),
         data=Data(design.X, y, sample_weight) if keeps_data else None,
@@ -121,18 +123,17 @@ def solve(
     posed: Training,
     tasks: FitTasks | None,
     start: Start | None,
-) -> tuple[list[FitResult], bool]:
+) -> tuple[list[FitResult], LinearRows]:
     """Fit every sub-problem; warn, with hints, if any was not certified.
 
-    Returns the results, and whether the rows were read block by block.
+    Returns the results, and the rows.
     """
     fits, rows = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
     rows.keeps_duals = not drops_duals(posed, design.shape[0])
     if template.callbacks or tasks is not None:
         own = template.callbacks or ()
         fits.callbacks_of = lambda sub: [*own, *(tasks.callback(sub) if tasks else ())]
-    reads_blocks = rows.rows.in_files
-    results = template._solve_shown(fits, reads_blocks)
+    results = template._solve_shown(fits, rows.rows.in_files)
 
     worst = sub_problems.worst_outcome(results)
     if worst.outcome is not Outcome.CERTIFIED:
@@ -142,13 +143,28 @@ def solve(
         # Rows in files are not read once more for a hint.
         hints = scale_hint(design.X) if unsolved and not is_mapped(design.X) else []
         worst.warn(stacklevel=6, hints=hints)
-    return results, reads_blocks
+    return results, rows
 
 
 def gather(
-    template: Estimator, posed: Training, results: Sequence[FitResult], n: int, **more: Any
+    template: Estimator,
+    posed: Training,
+    results: Sequence[FitResult],
+    n: int,
+    C: float,
+    **more: Any,
 ) -> Fitted:
-    """Return what the results of all sub-problems leave behind; `more` are fields of the fit."""
+    """Return what the results of all sub-problems leave behind.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    C : float
+        Of the problems: it is larger than the estimator's own if an l1 norm takes a share.
+    **more
+        Further fields of the fit.
+    """
     coef = np.vstack([result.coef for result in results])
     intercept = np.hstack([result.intercept for result in results])
     all_duals = [result.alpha for result in results]
@@ -166,7 +182,7 @@ def gather(
         coef=coef,
         intercept=intercept,
         duals=duals,
-        C=problem_C(template, n),
+        C=C,
         phases=[result.phases for result in results],
         labels=posed.labels,
         **gather_facts(results),
@@ -337,7 +353,9 @@ def fit_part(
     fits, rows = make_fits(template, Design(X), posed, ready, start)
     if template.callbacks:
         fits.callbacks_of = lambda sub: template.callbacks or ()
-    return gather(template, posed, fits.solve(), X.shape[0], reads_blocks=rows.rows.in_files)
+    n = X.shape[0]
+    C = rows.strength_for(n)
+    return gather(template, posed, fits.solve(), n, C, reads_blocks=rows.rows.in_files)
 
 
 def fit_together(
@@ -370,10 +388,12 @@ def fit_together(
     results = fits.solve()
 
     # Each part takes the results of its own sub-problems.
+    n = X.shape[0]
+    C = rows.strength_for(n)
     found = []
     done = 0
     for one in posed:
         own = results[done : done + len(one.problems)]
-        found.append(gather(template, one, own, X.shape[0], reads_blocks=True))
+        found.append(gather(template, one, own, n, C, reads_blocks=True))
         done += len(one.problems)
     return found

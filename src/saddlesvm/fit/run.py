@@ -464,7 +464,7 @@ class Fit:
         best = None
         if not isinstance(point, KernelPoint):
             w = point.w
-            if w is not None and point.tracks and not self.problem.penalty.identity():
+            if w is not None and point.tracks and not self.problem.is_plain:
                 # A dual solver tracks the gradient of the regulariser, which gives the weights.
                 w = self.problem.regularizer.weights(w)
             point = Point(w, point.alpha)

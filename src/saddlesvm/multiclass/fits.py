@@ -152,7 +152,7 @@ class Fits:
             together = self.rows.batch_together(self)
             bundles = bundles_of(range(len(self.problems)), 1, self.jobs)
             batches = self.in_turn(bundles) if together is None else together
-            results = drive_all(batches, self.n_jobs)
+            results = drive_all(batches, self.jobs)
             if self.limits.max_time is not None:
                 results = self.continue_late(self.with_late(results))
         finally:
@@ -237,7 +237,7 @@ class Fits:
                 break
             self.limits = replace(limits, certify_start=False)
             self.clock.again(len(self.cut_short))
-            further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.n_jobs)
+            further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.jobs)
             for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
                 results[k] = earlier if later is LATE else join_results(earlier, later)
         return results
@@ -315,13 +315,12 @@ def bundles_of(problems: range, together: int, jobs: int) -> list[range]:
     return [problems[k : k + size] for k in range(0, len(problems), size)]
 
 
-def drive_all(batches: Sequence[Batch[Result]], n_jobs: int | None) -> list[Result]:
-    """Drive batches in turn, or in `n_jobs` threads; Ctrl-C ends all with their best models."""
+def drive_all(batches: Sequence[Batch[Result]], jobs: int) -> list[Result]:
+    """Drive batches in turn, or in `jobs` threads; Ctrl-C ends all with their best models."""
     with catch_interrupts() as stop:
-        jobs = workers(len(batches), n_jobs)
-        if jobs == 1:
+        if jobs == 1 or len(batches) == 1:
             return list(chain.from_iterable(map(drive, batches, repeat(stop))))
-        with Schedule(jobs, stop) as schedule:
+        with Schedule(min(jobs, len(batches)), stop) as schedule:
             results = results_of([schedule.add(drive, batch, stop) for batch in batches])
             return list(chain.from_iterable(results))
 

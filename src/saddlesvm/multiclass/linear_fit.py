@@ -29,7 +29,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
-from saddlesvm.problem.problem import NO_ROOM, Problem, Rooms, is_classification
+from saddlesvm.problem.problem import NO_ROOM, Problem, Rooms, is_classification, resolve_C
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
@@ -104,6 +104,8 @@ class FitRows:
         Over all rows, if they are in files or in a place of their own.
     rooms : sequence of Rooms
         The memory of each problem over files; empty elsewhere.
+    in_files : bool
+        True if each pass reads the rows from files.
     """
 
     X: Rows
@@ -111,11 +113,11 @@ class FitRows:
     threads: int = 1
     place: Passes | None = None
     rooms: Sequence[Rooms] = ()
+    in_files: bool = field(init=False)
 
-    @property
-    def in_files(self) -> bool:
-        """True if each pass reads the rows from files."""
-        return self.place is not None and self.place.reads_files
+    def __post_init__(self) -> None:
+        place = self.place
+        vars(self)["in_files"] = place is not None and place.reads_files
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
         """Return the problem behind a sub-problem, with options of :func:`make_problem`."""
@@ -238,6 +240,10 @@ class LinearRows:
     keeps_duals: bool = True
     may_continue: bool = True
     posed: dict[int, Problem] = field(default_factory=dict)
+
+    def strength_for(self, n: int) -> float:
+        """Return the C of problems over n rows."""
+        return resolve_C(self.options.get("C"), self.options.get("lam"), n)[0]
 
     def pose(self, sub: SubProblem) -> Problem:
         """Return the problem behind a sub-problem."""

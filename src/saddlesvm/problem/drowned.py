@@ -31,7 +31,7 @@ def every_bound_drowns(problem: Problem, primal: float) -> bool:
 
     Of problems with one score a row and half a square as penalty, with rows in memory; else False.
     """
-    if type(problem) is not Problem or not problem.holds_rows or not problem.penalty.identity():
+    if type(problem) is not Problem or not problem.holds_rows or not problem.is_plain:
         return False
     members = problem.members[problem.row_weights[problem.members] > 0.0]
     if not members.size or not 0.0 < primal < math.inf:

@@ -20,7 +20,6 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import brentq, linprog
 
-from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_of_margins
@@ -88,7 +87,7 @@ class EmptyModels:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.nowhere = np.zeros(problem.members.size)
-        self.smooth = is_smooth(problem.loss)
+        self.smooth = problem.is_smooth
 
     def multipliers(self, offset: float) -> np.ndarray:
         """``-s_i phi_i'(offset)`` of all rows, shape (n_all,)."""

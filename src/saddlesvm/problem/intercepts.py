@@ -55,6 +55,8 @@ class Intercept:
         :meth:`best`.
     total : float
         The sum that the dual variables must have; also zero if no sum is required.
+    homogeneous : bool
+        True if that sum is zero: multiples of feasible dual variables are feasible.
     scale : float
         Value of the virtual feature whose weight is the last of w.
     """
@@ -63,6 +65,7 @@ class Intercept:
     present: ClassVar[bool] = True
     constrained: ClassVar[bool] = False
     total = 0.0
+    homogeneous = True
     scale: float = 1.0
 
     def __str__(self) -> str:
@@ -79,11 +82,6 @@ class Intercept:
             The squared norms of (some) rows.
         """
         return scaling
-
-    @property
-    def homogeneous(self) -> bool:
-        """True if the required sum is zero: multiples of feasible dual variables are feasible."""
-        return self.total == 0.0
 
     @property
     def asked(self) -> float:
@@ -188,6 +186,9 @@ class Free(Intercept):
     name: ClassVar[InterceptName] = "free"
     constrained: ClassVar[bool] = True
     total: float = 0.0
+
+    def __post_init__(self) -> None:
+        vars(self)["homogeneous"] = self.total == 0.0
 
     @classmethod
     def value(cls, scaling: float, norms: Callable[[], np.ndarray]) -> float:

@@ -347,6 +347,8 @@ def parse_loss(text: str) -> tuple[type | None, dict[str, float]]:
     kind = LOSSES.get(ALIASES.get(name, name))
     if kind is None:
         return None, {}
+    if not listed:
+        return kind, {}
     traits = traits_of(kind)
     return kind, parse_options(listed, traits.options, f"the loss {traits.name!r}")
 

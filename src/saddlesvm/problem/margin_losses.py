@@ -100,7 +100,7 @@ class SquaredHinge(NamedTuple):
         return box_slopes(b, y * z - 1.0 + b / (2.0 * s), INF)
 
     def curvature(self, z: float, y: float) -> float:
-        return select(y * z < 1.0, 2.0, 0.0)
+        return 2.0 * (y * z < 1.0)
 
     def bounds(self, y: float, s: float) -> tuple[float, float]:
         return np.minimum(0.0, y * INF), np.maximum(0.0, y * INF)

@@ -29,7 +29,7 @@ from saddlesvm.problem.bounds import (
     row_sizes,
 )
 from saddlesvm.problem.intercepts import Absent, Intercept, InterceptName, make_intercept
-from saddlesvm.problem.loss import Loss, has_array_methods, loss_name, traits_of
+from saddlesvm.problem.loss import Loss, Shape, has_array_methods, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
@@ -216,6 +216,16 @@ class Problem(Weighted):
         Number of features, the virtual one not counted.
     sparse : bool
         True if the rows have column indices.
+    is_plain : bool
+        True if the penalty is half a square.
+    is_smooth : bool
+        True if the loss has a derivative everywhere.
+    is_cornerless : bool
+        True if that derivative has no corner either.
+    holds_rows : bool
+        True if `X` holds the values of the rows.
+    on_files : bool
+        True if each pass over the rows reads them from files.
     """
 
     X: Rows
@@ -237,22 +247,27 @@ class Problem(Weighted):
     scale: float = field(init=False, repr=False)
     n_features: int = field(init=False, repr=False)
     sparse: bool = field(init=False, repr=False)
+    is_plain: bool = field(init=False, repr=False)
+    is_smooth: bool = field(init=False, repr=False)
+    is_cornerless: bool = field(init=False, repr=False)
+    holds_rows: bool = field(init=False, repr=False)
+    on_files: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # Solvers and certificates ask for these values many times.
-        object.__setattr__(self, "scale", self.X.bias)
-        object.__setattr__(self, "n_features", self.X.n_features)
-        object.__setattr__(self, "sparse", self.X.sparse)
-
-    @property
-    def on_files(self) -> bool:
-        """True if each pass over the rows reads them from files."""
-        return self.place is not None and self.place.reads_files
-
-    @property
-    def holds_rows(self) -> bool:
-        """True if `X` holds the values of the rows."""
-        return self.place is None or self.place.holds_rows
+        shape = traits_of(self.loss).shape
+        place = self.place
+        values = {
+            "scale": self.X.bias,
+            "n_features": self.X.n_features,
+            "sparse": self.X.sparse,
+            "is_plain": self.penalty.identity(),
+            "is_smooth": shape is not Shape.KINKED,
+            "is_cornerless": shape is Shape.SMOOTH,
+            "holds_rows": place is None or place.holds_rows,
+            "on_files": place is not None and place.reads_files,
+        }
+        vars(self).update(values)
 
     @property
     def strength(self) -> Strength:

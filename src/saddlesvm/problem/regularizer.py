@@ -110,7 +110,8 @@ class Regularizer:
     def __post_init__(self) -> None:
         # Certificates ask for these values many times.
         object.__setattr__(self, "is_plain", self.penalty.identity())
-        object.__setattr__(self, "sees_last", self.intercept.penalised(np.zeros(1)).size == 1)
+        kind = self.intercept
+        object.__setattr__(self, "sees_last", kind.present and not kind.constrained)
 
     def seen(self, w: np.ndarray) -> np.ndarray:
         """Return the part of w that R sees: all but the weight of a free intercept."""

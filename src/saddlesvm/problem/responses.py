@@ -258,7 +258,7 @@ def best_scale(
         sums = conjugate_sum(terms or problem.pointwise, problem.members, alpha, factor)
         return -dual_of(problem.C, float(sums), conjugate(factor))
 
-    if problem.penalty.identity() and traits_of(problem.loss).parabolic:
+    if problem.is_plain and traits_of(problem.loss).parabolic:
         # A parabola through zero.
         whole = negated_dual(1.0)
         if not math.isfinite(whole):

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.loss import Loss, Shape, is_cornerless, is_smooth, traits_of
+from saddlesvm.problem.loss import Loss, Shape, traits_of
 from saddlesvm.problem.penalties import holds_square, parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.device import refuse_device
@@ -161,11 +161,11 @@ class Auto(Choosing):
 
     def needs_rows(self, problem: Problem) -> bool:
         """Return True if a run visits single rows; without them Newton's method works alone."""
-        return not problem.penalty.identity()
+        return not problem.is_plain
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Return True if Newton's method begins, and dual variables follow from weights."""
-        return is_smooth(problem.loss) and choose_first(problem)[0] == FINISH
+        return problem.is_smooth and choose_first(problem)[0] == FINISH
 
     # ---- The first solver
 
@@ -180,10 +180,10 @@ class Auto(Choosing):
         if state.phase != COORDINATES:
             return state
         state.course.next_prediction = max(FIRST_PREDICTIONS[0], prediction_cost(problem))
-        if not problem.penalty.identity():
+        if not problem.is_plain:
             return state
         state.has_chosen_first = start is not None or is_gentle(problem)
-        if start is None and is_smooth(problem.loss):
+        if start is None and problem.is_smooth:
             state.course.add(0.0, 1.0)
         if start is not None and (self.begin == FINISH or self._is_near(problem, state, start)):
             self._begin_with_newton(problem, state, start)
@@ -219,7 +219,7 @@ class Auto(Choosing):
 
     def _is_steep(self, problem: Problem, state: AutoState) -> bool:
         """Return True if descent makes no progress at first, and Newton steps are cheap."""
-        if not is_cornerless(problem.loss) or steepness(problem) < STEEP:
+        if not problem.is_cornerless or steepness(problem) < STEEP:
             return False
         return self._is_cheap(problem, state)
 
@@ -249,7 +249,7 @@ class Auto(Choosing):
         epoch = epoch_cost(problem)
         left = left_at(rate, float(gaps[-1]), target)
 
-        if not problem.penalty.identity():
+        if not problem.is_plain:
             # The spare epochs come first: the cost of the models takes a pass over the rows.
             spare = left - FEATURES_LEFT
             has_columns = spare > 0.0 and parts_of(problem.penalty)
@@ -315,7 +315,7 @@ class Auto(Choosing):
             return self.back_once(problem, state, COORDINATES) if problem.holds_rows else None
         if parts_of(problem.penalty) is None:
             return None
-        finish = FINISH if problem.penalty.identity() else FEATURES
+        finish = FINISH if problem.is_plain else FEATURES
         self.change(problem, state, finish, "no progress: changing over")
         state.course.predicted_work = np.inf
         return state
@@ -339,7 +339,7 @@ class Auto(Choosing):
 
     def _step_cost(self, problem: Problem, active: int) -> float:
         """Return the seconds of a Newton step with the equations of so many rows that bend."""
-        condition = steepness(problem) if is_cornerless(problem.loss) else np.inf
+        condition = steepness(problem) if problem.is_cornerless else np.inf
         return passes_cost(problem) + expected_seconds(problem, active, condition, self.memory)
 
     @staticmethod
@@ -380,7 +380,7 @@ def is_cheap_by_blocks(problem: Problem) -> bool:
     # Descent is quicker if rows are few. For a kinked loss, which takes some twenty passes, it is
     # also quicker if the loss is easy or rows are long; for a smooth loss if both hold.
     has_few_rows = problem.members.size < TALLER * problem.n_features
-    if is_smooth(problem.loss):
+    if problem.is_smooth:
         is_gradual = steepness(problem) < STEEP or is_gentle(problem)
         is_easy = has_few_rows or (has_long_rows and is_gradual)
     else:
@@ -391,7 +391,7 @@ def is_cheap_by_blocks(problem: Problem) -> bool:
 
 def is_gentle(problem: Problem) -> bool:
     """Return True for many long dense rows whose smooth loss descent solves in few epochs."""
-    if problem.sparse or not is_smooth(problem.loss):
+    if problem.sparse or not problem.is_smooth:
         return False
     is_long = problem.members.size >= TALL * problem.n_features
     return is_long and problem.n_features > LONG_ROWS and steepness(problem) < GENTLE
@@ -399,9 +399,9 @@ def is_gentle(problem: Problem) -> bool:
 
 def is_tall(problem: Problem) -> bool:
     """Return True for a smooth loss on dense rows, too many for array code, if a share helps."""
-    if problem.sparse or problem.in_arrays or not is_smooth(problem.loss):
+    if problem.sparse or problem.in_arrays or not problem.is_smooth:
         return False
-    if not (problem.penalty.identity() and problem.intercept.homogeneous and problem.holds_rows):
+    if not (problem.is_plain and problem.intercept.homogeneous and problem.holds_rows):
         return False
     return has_share(problem) and steepness(problem) >= SLOPING
 
@@ -429,7 +429,7 @@ def prediction_cost(problem: Problem) -> float:
 
 def passes_cost(problem: Problem) -> float:
     """Return the seconds of a Newton step without its equations."""
-    calls = CALLS if is_smooth(problem.loss) else KINKED_CALLS
+    calls = CALLS if problem.is_smooth else KINKED_CALLS
     return values_cost(problem) + TERMS * problem.members.size + calls
 
 

@@ -19,7 +19,6 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
@@ -117,7 +116,7 @@ class AutoOnFiles(OverFiles, Choosing):
         if state.phase == DESCENT:
             return Blocks()
         memory = SHARE * self.memory
-        if is_smooth(problem.loss):
+        if problem.is_smooth:
             return NewtonOnFiles(memory / self.problems)
         return ActiveSetOnFiles(memory)
 
@@ -174,7 +173,7 @@ class AutoOnFiles(OverFiles, Choosing):
                 left = epochs_left(problem, state.course.gaps, target)
                 here = max(here, math.inf if left is None else left)
                 powers = max(powers, math.log10(state.estimate / target))
-        least = NEWTON_SWEEPS if is_smooth(problems[0].loss) else ACTIVE_SET_SWEEPS
+        least = NEWTON_SWEEPS if problems[0].is_smooth else ACTIVE_SET_SWEEPS
         there = least + EACH_POWER * powers
         is_wide_one = self._is_wide(problems[0])
         if is_wide_one:
@@ -201,9 +200,9 @@ class AutoOnFiles(OverFiles, Choosing):
 
     def may_change(self, problem: Problem) -> bool:
         """Return True if Newton's method takes the loss, or the active set has room."""
-        if not problem.penalty.identity():
+        if not problem.is_plain:
             return False
-        if is_smooth(problem.loss):
+        if problem.is_smooth:
             return True
         has_room = count_room(problem) >= INSIDE * (problem.n_features + 1)
         return has_room and problem.intercept.homogeneous
@@ -211,7 +210,7 @@ class AutoOnFiles(OverFiles, Choosing):
     def _is_wide(self, problem: Problem) -> bool:
         """Return True if the matrices of Newton's method do not fit into the memory."""
         memory = SHARE * self.memory / self.problems
-        return is_smooth(problem.loss) and is_wide(problem.n_features + 1, memory)
+        return problem.is_smooth and is_wide(problem.n_features + 1, memory)
 
     def on_stall(self, problem: Problem, state: OnFilesState) -> OnFilesState | None:
         """Change over to Newton's method if coordinate descent stalls first."""
@@ -243,7 +242,7 @@ def expect_products(problem: Problem) -> float:
 def _spans(problem: Problem, state: OnFilesState) -> bool:
     """Return True if Newton's method needs no proximal term: for enough support vectors."""
     n_support = np.count_nonzero(state.alpha)
-    return is_cornerless(problem.loss) or bool(n_support >= SPANNING * problem.n_features)
+    return problem.is_cornerless or bool(n_support >= SPANNING * problem.n_features)
 
 
 def sweep_costs(problems: Sequence[Problem], wide: bool = False) -> tuple[float, float, float]:
@@ -254,12 +253,12 @@ def sweep_costs(problems: Sequence[Problem], wide: bool = False) -> tuple[float,
     descent = MOST_VISITS * visits
     # Visits to the values in a sweep of Newton's method, besides the matrix.
     passes = PASS_READINGS * visits
-    if wide or not is_smooth(problem.loss):
+    if wide or not problem.is_smooth:
         return reading, descent, passes
     rows = sum(one.members.size for one in problems)
     if problem.sparse:
         outer_product = 0.5 * problem.values_per_row**2 / LOOP_SPEED
     else:
         outer_product = (problem.n_features + 1) ** 2 / SYRK_SPEED
-    bend = BEND if is_cornerless(problem.loss) else BEND_CORNERED
+    bend = BEND if problem.is_cornerless else BEND_CORNERED
     return reading, descent, passes + bend * rows * outer_product

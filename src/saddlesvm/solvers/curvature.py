@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.smoothed import bending_rows
 
@@ -37,6 +36,6 @@ def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float =
     If its derivative has corners, other rows bend after each step: there must be more than
     `per_feature` of them per feature.
     """
-    if not is_smooth(problem.loss) or is_cornerless(problem.loss):
-        return is_smooth(problem.loss)
+    if not problem.is_smooth or problem.is_cornerless:
+        return problem.is_smooth
     return count_bending(problem, alpha) > per_feature * problem.n_features

@@ -34,7 +34,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.intercepts import move_offset
-from saddlesvm.problem.loss import dual_step, is_smooth, slopes
+from saddlesvm.problem.loss import dual_step, slopes
 from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Terms, weight_of
@@ -528,7 +528,7 @@ class DCD(DualAscent):
             stopping=STOPPING[self.stopping],
             threshold=float(self.threshold),
             passes=float(self.max_passes or np.inf),
-            smooth=is_smooth(problem.loss),
+            smooth=problem.is_smooth,
         )
 
     def step(self, problem: Problem, state: DCDState, budget: Budget) -> DCDState:

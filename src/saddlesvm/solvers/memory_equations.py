@@ -20,7 +20,6 @@ import math
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.problem.loss import is_cornerless
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.equations import (
@@ -365,7 +364,7 @@ def expected_seconds(problem: Problem, rows: int, condition: float, memory: floa
     factors = seconds_of_factors(features, rows, values, problem.sparse, most)
     # If other rows bend after each step, products take too many iterations to be counted on.
     ways = list(factors.values())
-    if is_cornerless(problem.loss) or not ways:
+    if problem.is_cornerless or not ways:
         ways.append(by_products)
     return min(ways)
 

@@ -36,7 +36,6 @@ from saddlesvm.problem.certificate import Point, evaluate_responses, relative
 from saddlesvm.problem.loss import (
     has_array_methods,
     has_bounded_slopes,
-    is_cornerless,
     is_smooth,
     methods_of,
 )
@@ -452,9 +451,9 @@ def needs_descent(problem: Problem) -> bool:
     if problem.in_arrays:
         # Array code begins at zero, unless rows are so few that they may be separable: dual
         # variables then lie far below C, and no proximal term fits them from the start.
-        return not is_cornerless(problem.loss) and rows < FEW_ROWS * problem.n_features
+        return not problem.is_cornerless and rows < FEW_ROWS * problem.n_features
     # A smooth loss over many rows a feature begins at the solution of a share of the rows instead.
-    return not (is_smooth(problem.loss) and has_share(problem))
+    return not (problem.is_smooth and has_share(problem))
 
 
 def has_share(problem: Problem) -> bool:
@@ -698,7 +697,7 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
     ridge = np.ones(place.d + 1)
     kind = CompiledBinary if is_compiled(problem) else Binary
     machine = kind.from_problem(problem)
-    task = Task(place, machine, ridge, problem.C, is_smooth(problem.loss))
+    task = Task(place, machine, ridge, problem.C, problem.is_smooth)
     if problem.intercept.constrained:
         ridge[-1] = 0.0
 
@@ -731,7 +730,7 @@ def dual_at(problem: Problem, alpha: np.ndarray) -> float:
 def is_compiled(problem: Problem) -> bool:
     """Return True if compiled loops compute dual variables: many rows, or a loss of numbers."""
     if problem.in_arrays:
-        return not is_smooth(problem.loss) and methods_of(problem.loss).dual_step is None
+        return not problem.is_smooth and methods_of(problem.loss).dual_step is None
     return not is_device(problem)
 
 
@@ -741,7 +740,7 @@ def suits(problem: Problem) -> bool:
         return False
     if not (problem.holds_rows or is_device(problem)):
         return False
-    if not (problem.penalty.identity() and problem.intercept.homogeneous) or problem.fixed.size:
+    if not (problem.is_plain and problem.intercept.homogeneous) or problem.fixed.size:
         return False
     loss = problem.loss
     if not has_array_methods(loss):

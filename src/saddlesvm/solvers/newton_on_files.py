@@ -20,7 +20,7 @@ import numpy as np
 
 from saddlesvm.problem.bounds import PointSizes, Sums, bound_sums, dual_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
-from saddlesvm.problem.loss import is_smooth, loss_name
+from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import add_rows
@@ -229,7 +229,7 @@ class NewtonOnFiles(PassesOverFiles):
 
     def check_problem(self, problem: Problem) -> Problem:
         """Return the problem; raise ValueError for a loss with kinks."""
-        if not is_smooth(problem.loss):
+        if not problem.is_smooth:
             raise ValueError(
                 "Newton's method over rows in files takes smooth losses only, not "
                 f"{loss_name(problem.loss)}: use solver='auto', 'blocks', or loss='squared_hinge'"
@@ -278,7 +278,7 @@ class ActiveSetOnFiles(PassesOverFiles):
 
     def check_problem(self, problem: Problem) -> Problem:
         """Return the problem; raise ValueError for a smooth loss, or multipliers of a given sum."""
-        if is_smooth(problem.loss) or not problem.intercept.homogeneous:
+        if problem.is_smooth or not problem.intercept.homogeneous:
             what = f"{loss_name(problem.loss)} with intercept {str(problem.intercept)!r}"
             raise ValueError(
                 "the active set is for piecewise linear losses whose multipliers have no given "

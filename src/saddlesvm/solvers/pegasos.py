@@ -462,7 +462,7 @@ class Pegasos(SolverBase):
         """Return the radius of a ball that holds the optimum; infinite without projection."""
         if not self.projection:
             return np.inf
-        if not problem.penalty.identity():
+        if not problem.is_plain:
             raise ValueError(
                 f"projection=True needs penalty='l2' (half a square); got {problem.penalty}"
             )

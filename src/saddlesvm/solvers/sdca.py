@@ -181,7 +181,7 @@ class SDCA(DualAscent):
         )
         alpha = state.alpha
         if self.start == "sgd" and (start is None or start.alpha is None):
-            if not problem.penalty.identity():
+            if not problem.is_plain:
                 raise ValueError(
                     f"start='sgd' needs penalty='l2' (half a square); got {problem.penalty}"
                 )

@@ -38,7 +38,7 @@ import numpy as np
 
 from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.loss import Shape, is_smooth, traits_of
+from saddlesvm.problem.loss import Shape, traits_of
 from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
@@ -187,7 +187,7 @@ class Columns(SolverBase):
             centre=np.zeros(n),
             z=np.zeros(n),
             out=np.zeros(d, dtype=np.uint8),
-            q=0.0 if is_smooth(problem.loss) else coordinate_curvature(problem),
+            q=0.0 if problem.is_smooth else coordinate_curvature(problem),
             active=d,
         )
         state.best.w = np.zeros(d + 1)

@@ -22,7 +22,7 @@ import numpy as np
 
 from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.intercepts import SEARCH_STEPS
-from saddlesvm.problem.loss import has_bounded_slopes, is_smooth, traits_of
+from saddlesvm.problem.loss import has_bounded_slopes, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.bracket import Bracket
@@ -213,10 +213,10 @@ def small_phase(problem: Problem) -> str | None:
     if isinstance(problem.penalty, L1):
         is_tall = problem.n_features < problem.members.size and not intercept.constrained
         phase = INTERIOR if is_tall and traits_of(problem.loss).parabolic else None
-    elif not problem.penalty.identity():
+    elif not problem.is_plain:
         phase = None
     # Half a square: Newton's method if the loss has slopes everywhere, else the interior point.
-    elif is_smooth(problem.loss):
+    elif problem.is_smooth:
         phase = DENSE
     else:
         phase = INTERIOR if has_bounded_slopes(problem.loss) else None

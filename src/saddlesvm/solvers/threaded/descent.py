@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
-from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.base import (
     EPOCH_METERS,
@@ -407,7 +406,7 @@ def threads_for(problem: Problem, solver: object) -> int:
     values = problem.members.size * problem.values_per_row
     seconds = problem.reading_time + rows_cost(problem)  # of a pass, at least
     worth = [seconds / LEAST_SECONDS, values / (WIDEST * WIDE_VALUES * (problem.n_features + 1))]
-    if solver == DCD() and not is_smooth(problem.loss):
+    if solver == DCD() and not problem.is_smooth:
         worth.append(values / (MANY * FEW_VALUES))
     return max(1, int(min(problem.threads, *worth)))
 
@@ -419,7 +418,7 @@ def with_threads(problem: Problem, solver: Any = None) -> Any:
     returned as it is; so is every solver if threads would not pay.
     """
     solver = DCD() if solver is None else solver
-    plain = type(problem) is Problem and problem.penalty.identity()
+    plain = type(problem) is Problem and problem.is_plain
     fits = problem.threads > 1 and plain and solver in (DCD(), SDCA())
     threads = threads_for(problem, solver) if fits else 1
     return ParallelDCD(threads, shrinking=isinstance(solver, DCD)) if threads > 1 else solver
