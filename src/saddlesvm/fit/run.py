@@ -231,7 +231,9 @@ class Fit:
             return
 
         # Record the certificate, and let each callback see it; their time does not count.
-        record = self.record()
+        model, bound = self.points.chosen
+        certificate = proof(model, bound)
+        record = self.record(model, certificate)
         self.trace(record)
         is_stop_requested = False
         for callback in self.callbacks:
@@ -239,7 +241,7 @@ class Fit:
         self.watches.skip()
 
         # A solver without progress may hand over to another way.
-        verdict = self.verdict()
+        verdict = self.verdict(certificate)
         if self.end is None and verdict is not None and verdict[0] is Outcome.NO_PROGRESS:
             other = self.solver.on_stall(self.problem, self.state)
             if other is not None:
@@ -294,7 +296,8 @@ class Fit:
         self.points.keep(self.points.evaluate(self.point(self.problem, self.state)))
         self.watches.lap("certifying")
         self.trace.pop()
-        self.trace(self.record())
+        model, bound = self.points.chosen
+        self.trace(self.record(model, proof(model, bound)))
 
     def _improve(self, outcome: Outcome) -> None:
         """Improve the model of a fit that ended early by a factor, which may even certify it."""
@@ -402,14 +405,16 @@ class Fit:
             return Outcome.EPOCH_LIMIT, "the solver's own limit"
         return None
 
-    def verdict(self) -> tuple[Outcome, str] | None:
-        """Return how the last certificate ends the fit, and why; None if it does not."""
-        assert self.points.best is not None
+    def verdict(self, chosen: Certificate) -> tuple[Outcome, str] | None:
+        """Return how the last certificate ends the fit, and why; None if it does not.
+
+        `chosen` is the certificate of the result of a fit that would end now.
+        """
         points = self.points
-        certificate = proof(self.points.best, self.points.highest)
+        assert points.best is not None
+        certificate = proof(points.best, points.highest)
         if not certificate.sound:
             return Outcome.FAILED, f"the gap is {certificate.gap:.3g}"
-        chosen = proof(*self.points.chosen)
         gap = chosen.relative_gap
         if self.limits.prove(chosen):
             return Outcome.CERTIFIED, self.limits.describe(chosen)
@@ -439,12 +444,13 @@ class Fit:
             return Outcome.NO_PROGRESS, reason
         return None
 
-    def record(self) -> Record:
-        """Return the record of the last certificate: the result of a fit that would end now."""
-        # The best model and the best bound need not come from the same certificate.
-        model, bound = self.points.chosen
+    def record(self, model: Evaluation, certificate: Certificate) -> Record:
+        """Return the record of the result of a fit that would end now.
+
+        The best model and the best bound need not come from the same certificate.
+        """
         return Record.from_certificate(
-            proof(model, bound),
+            certificate,
             epoch=self.epochs,
             rows_touched=self.rows_touched,
             seconds_solving=self.watches.solving,

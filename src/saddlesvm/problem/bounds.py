@@ -38,7 +38,7 @@ import numpy as np
 
 from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.penalties import holds_square, is_block
-from saddlesvm.problem.regularizer import Regularizer, inner, square
+from saddlesvm.problem.regularizer import Regularizer, square
 from saddlesvm.problem.terms import BLOCK, in_blocks
 from saddlesvm.rows.layouts import Rows
 
@@ -75,6 +75,11 @@ def radii(norms: np.ndarray) -> np.ndarray:
 def norm_of(w: np.ndarray) -> float:
     """``||w||``, no smaller than it is."""
     return SLACK * math.sqrt(square(w))
+
+
+def norm_of_half(half: float) -> float:
+    """``||w||`` from half its square, no smaller than it is."""
+    return SLACK * math.sqrt(2.0 * half)
 
 
 def growth_of_square(norm: float, distance: float) -> float:
@@ -212,8 +217,8 @@ def row_sizes(X: Rows, norms: np.ndarray, weights: np.ndarray, members: np.ndarr
         if weights.size:
             s = weights[rows]
             weight += float(s.sum())
-            reach += inner(s, np.sqrt(norm))
-            squares += inner(s, norm)
+            reach += float(s @ np.sqrt(norm))
+            squares += float(s @ norm)
         else:
             weight += norm.size
             reach += float(np.sqrt(norm).sum())
@@ -239,15 +244,15 @@ def point_sizes(
         a = alpha[rows]
         size = np.abs(a)
         # sum_i |a_i| ||x_i||: no pull is longer, and its rounding is in proportion.
-        pulled += inner(size, radii(norms[rows]))
+        pulled += float(size @ radii(norms[rows]))
         # Residuals z - y round in proportion to the targets; y is -1 or +1 otherwise.
         if is_residual:
             label = np.abs(y[rows])
             weighted = weights[rows] * label if weights.size else label
             labels += float(weighted.sum())
-            label_squares += inner(weighted, label)
+            label_squares += float(weighted @ label)
             largest = max(largest, float(label.max(initial=0.0)))
-            paired += inner(size, label)
+            paired += float(size @ label)
         else:
             paired += float(size.sum())
         if signs:
@@ -574,7 +579,7 @@ def bound_sums(
     paid, conjugates, coupled, charged, crossed = found
     loss, C, regularizer, rows = facts
     own = regularizer.value(w)
-    norm = norm_of(w)
+    norm = norm_of_half(own) if regularizer.is_half_square else norm_of(w)
 
     # R(w) is a sum over the features, with the term of rows that are left out.
     added = own
@@ -590,7 +595,7 @@ def bound_sums(
             move = move_to_sum(sizes, rows.rows, charged, total)
 
     # Products that underflow; the norm of tiny weights is zero itself.
-    is_zero = not (regularizer.seen(w).any() or sizes.pulled > 0.0)
+    is_zero = sizes.pulled == 0.0 and not regularizer.seen(w).any()
     underflow = 0.0 if is_zero else UNDERFLOW * (1.0 + C) * (rows.rows + w.size)
 
     # v . w - R(w), the first part of bound (4), by the margins: v . w = C sum a_i z_i.
@@ -641,18 +646,18 @@ def _reached(
         How far the exact pull can be from the computed pull, and that from the pull of the balanced
         dual point.
     """
-    is_plain = regularizer.is_plain
+    # Bound (5): R* at the computed pull, and what the way to the exact one can add.
+    value = regularizer.conjugate(pull)
     rounded = drift
-    if not is_plain:
+    if regularizer.is_plain:
+        norm = norm_of_half(value)
+    else:
         # Weights are computed from the pull; a block's norm is a sum of its own.
         units = w.size + 4.0 if is_block(regularizer.penalty) else 4.0
         rounded = drift + units * UNIT * norm_of(pull)
-
-    # Bound (5): R* at the computed pull, and what the way to the exact one can add.
-    norm = norm_of(regularizer.seen(regularizer.weights(pull)))
-    value = regularizer.conjugate(pull)
+        norm = norm_of(regularizer.seen(regularizer.weights(pull)))
     direct = Bounded(value, gamma(w.size + 4.0) * value + growth_of_square(norm, rounded + shift))
-    if not is_plain or through.off == math.inf:
+    if not regularizer.is_plain or through.off == math.inf:
         return direct
 
     # Bound (4): R*(v) = v . w - R(w) + ||v - w||^2 / 2, the last term by the computed pull.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -147,12 +147,12 @@ class Certificate:
         """`rounding` relative to the same size as `relative_gap`."""
         return relative(self.rounding, self.primal, self.dual)
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """``primal - dual``: the objective is at most this far above the optimum."""
         return self.primal - self.dual
 
-    @property
+    @cached_property
     def relative_gap(self) -> float:
         """``gap / max(|primal|, |dual|)``, the same in both forms; zero if both objectives are."""
         return relative(self.gap, self.primal, self.dual)
@@ -451,7 +451,9 @@ def certify_responses(
 
     # What the offset of a free intercept costs, and what the weights may be off.
     paid = found.paid + problem.intercept.paid(responses.offset or 0.0)
-    above = found.primal_rounding + growth_of_square(norm_of(responses.scored), drift)
+    above = found.primal_rounding
+    if drift:
+        above += growth_of_square(norm_of(responses.scored), drift)
     # Dual variables of zero are feasible, with a bound of zero, unless a sum is required of them.
     is_zero_feasible = problem.intercept.homogeneous and not problem.fixed.size
     at_zero = 0.0 if is_zero_feasible else -math.inf

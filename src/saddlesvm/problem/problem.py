@@ -269,7 +269,7 @@ class Problem(Weighted):
         }
         vars(self).update(values)
 
-    @property
+    @cached_property
     def strength(self) -> Strength:
         """C, lambda and the form in which objectives are reported."""
         return Strength(self.C, self.n, self.uses_lambda, self.share)

@@ -99,6 +99,8 @@ class Regularizer:
         True if the penalty is half a square.
     sees_last : bool
         True if R sees the last weight, that of the intercept.
+    is_half_square : bool
+        True if R(w) is half the squared norm of the whole w.
     """
 
     penalty: Penalty
@@ -106,12 +108,15 @@ class Regularizer:
     fixed: np.ndarray = field(default_factory=lambda: np.empty(0), compare=False)
     is_plain: bool = field(init=False, compare=False)
     sees_last: bool = field(init=False, compare=False)
+    is_half_square: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         # Certificates ask for these values many times.
-        object.__setattr__(self, "is_plain", self.penalty.identity())
-        kind = self.intercept
-        object.__setattr__(self, "sees_last", kind.present and not kind.constrained)
+        is_plain = self.penalty.identity()
+        sees_last = self.intercept.present and not self.intercept.constrained
+        vars(self)["is_plain"] = is_plain
+        vars(self)["sees_last"] = sees_last
+        vars(self)["is_half_square"] = is_plain and sees_last and not self.fixed.size
 
     def seen(self, w: np.ndarray) -> np.ndarray:
         """Return the part of w that R sees: all but the weight of a free intercept."""
