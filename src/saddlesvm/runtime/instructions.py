@@ -1,13 +1,14 @@
 """Instructions of the processor that Python has no words for, as compiled code calls them.
 
 :func:`saddlesvm.runtime.compiled.instruction` names them without importing this module. Each
-function here is an intrinsic of Numba: from the types of the arguments it returns a signature, and
-a function that writes the code of LLVM.
+function here writes the code of LLVM for an instruction: it takes the values of the arguments, of
+an array the address of its first byte. :func:`type_of_instruction` makes it known to Numba.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,263 +23,171 @@ if TYPE_CHECKING:
     from numba.core.typing.context import BaseContext as TypingContext
     from numba.core.typing.templates import Signature
 
-# What an intrinsic returns: its signature, and the function that writes the code of LLVM.
-Written: TypeAlias = "tuple[Signature, Callable[..., ir.Value]]"
+    # What writes an instruction: it returns the value, or None if there is none.
+    Writer: TypeAlias = Callable[..., ir.Value | None]
 
 # Caches of the processor, as the prefetch instruction numbers them.
 FIRST_CACHE = 3
 SECOND_CACHE = 2
 
-
-def _prefetch_into(cache: int) -> Callable[..., object]:
-    """Return the instruction that loads the cache line at a byte offset in an array.
-
-    It never faults, wherever the offset leads.
-    """
-
-    def prefetch_line(
-        typingctx: TypingContext, array: types.Array, offset: types.Integer
-    ) -> Written:
-        def generate(
-            context: BaseContext,
-            builder: ir.IRBuilder,
-            signature: Signature,
-            arguments: Sequence[ir.Value],
-        ) -> ir.Value:
-            # The address: the first byte of the array, plus the offset.
-            view = context.make_array(signature.args[0])(context, builder, arguments[0])
-            byte = ir.IntType(8).as_pointer()
-            start = builder.bitcast(view.data, byte)
-            place = builder.gep(start, [arguments[1]])
-            i32 = ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
-            # Newer versions of LLVM have pointers without a type.
-            is_opaque = getattr(byte, "is_opaque", False)
-            name = "llvm.prefetch.p0" if is_opaque else "llvm.prefetch.p0i8"
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            # The arguments of llvm.prefetch: address, read (0), how long to keep it, data (1).
-            builder.call(function, [place, i32(0), i32(cache), i32(1)])
-            return context.get_dummy_value()
-
-        return types.void(array, types.uint64), generate
-
-    return prefetch_line
+I1 = ir.IntType(1)
+I8 = ir.IntType(8)
+I32 = ir.IntType(32)
+I64 = ir.IntType(64)
+I128 = ir.IntType(128)
+ONE = ir.Constant(I64, 1)
 
 
-def _reinterpret(to: types.Type, source: types.Type) -> Callable[..., object]:
-    """Return the instruction that reads the bits of a number as a number of another type."""
-
-    def reinterpret(typingctx: TypingContext, x: types.Type) -> Written:
-        def generate(
-            context: BaseContext,
-            builder: ir.IRBuilder,
-            signature: Signature,
-            arguments: Sequence[ir.Value],
-        ) -> ir.Value:
-            return builder.bitcast(arguments[0], context.get_value_type(to))
-
-        return to(source), generate
-
-    return reinterpret
+def prefetch_line(builder: ir.IRBuilder, data: ir.Value, offset: ir.Value) -> None:
+    """Load the cache line at a byte offset in an array into the first cache."""
+    _prefetch(builder, data, offset, FIRST_CACHE)
 
 
-def _address(
-    context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Sequence[ir.Value]
-) -> ir.Value:
-    """Return the address of a number in a gate; both are the first two arguments."""
-    gate = arguments[0]
-    place = arguments[1]
-    data = context.make_array(signature.args[0])(context, builder, gate).data
-    return builder.gep(data, [place])
+def prefetch_line_far(builder: ir.IRBuilder, data: ir.Value, offset: ir.Value) -> None:
+    """Load the cache line at a byte offset in an array into the second cache."""
+    _prefetch(builder, data, offset, SECOND_CACHE)
 
 
-def add_one(typingctx: TypingContext, gate: types.Array, place: types.Integer) -> Written:
+def _prefetch(builder: ir.IRBuilder, data: ir.Value, offset: ir.Value, cache: int) -> None:
+    """Load a cache line; that never faults, wherever the offset leads."""
+    address = I8.as_pointer()
+    place = builder.gep(builder.bitcast(data, address), [offset])
+    kind = ir.FunctionType(ir.VoidType(), [address, I32, I32, I32])
+    # Newer versions of LLVM have pointers without a type.
+    is_opaque = getattr(address, "is_opaque", False)
+    name = "llvm.prefetch.p0" if is_opaque else "llvm.prefetch.p0i8"
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    # The arguments of llvm.prefetch: address, read (0), how long to keep it, data (1).
+    builder.call(function, [place, I32(0), I32(cache), I32(1)])
+
+
+def bits_of(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """Return the bits of a float64 as an int64."""
+    return builder.bitcast(x, I64)
+
+
+def double_of(builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
+    """Return the float64 with the bits of an int64."""
+    return builder.bitcast(bits, ir.DoubleType())
+
+
+def single_bits(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """Return the bits of a float32 as an int32."""
+    return builder.bitcast(x, I32)
+
+
+def add_one(builder: ir.IRBuilder, gate: ir.Value, place: ir.Value) -> ir.Value:
     """Add 1 to a number of the gate, for all threads at once, and return the number before."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        one = ir.Constant(ir.IntType(64), 1)
-        return builder.atomic_rmw(
-            "add", _address(context, builder, signature, arguments), one, "acq_rel"
-        )
-
-    return types.int64(gate, types.intp), generate
+    return builder.atomic_rmw("add", builder.gep(gate, [place]), ONE, "acq_rel")
 
 
-def read(typingctx: TypingContext, gate: types.Array, place: types.Integer) -> Written:
+def read(builder: ir.IRBuilder, gate: ir.Value, place: ir.Value) -> ir.Value:
     """Return a number of the gate, as all threads see it."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        return builder.load_atomic(_address(context, builder, signature, arguments), "acquire", 8)
-
-    return types.int64(gate, types.intp), generate
+    return builder.load_atomic(builder.gep(gate, [place]), "acquire", 8)
 
 
-def write(
-    typingctx: TypingContext, gate: types.Array, place: types.Integer, value: types.Integer
-) -> Written:
+def write(builder: ir.IRBuilder, gate: ir.Value, place: ir.Value, value: ir.Value) -> None:
     """Set a number of the gate, for all threads to see."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        builder.store_atomic(
-            arguments[2], _address(context, builder, signature, arguments), "release", 8
-        )
-        return context.get_dummy_value()
-
-    return types.void(gate, types.intp, types.int64), generate
+    builder.store_atomic(value, builder.gep(gate, [place]), "release", 8)
 
 
-def raise_from(
-    typingctx: TypingContext, gate: types.Array, place: types.Integer, value: types.Integer
-) -> Written:
+def raise_from(builder: ir.IRBuilder, gate: ir.Value, place: ir.Value, value: ir.Value) -> ir.Value:
     """Add 1 to a number of the gate if it is still `value`, and return if it was."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        address = _address(context, builder, signature, arguments)
-        former = arguments[2]
-        raised = builder.add(former, ir.Constant(ir.IntType(64), 1))
-        answer = builder.cmpxchg(address, former, raised, "acq_rel", "acquire")
-        return builder.extract_value(answer, 1)
-
-    return types.boolean(gate, types.intp, types.int64), generate
+    address = builder.gep(gate, [place])
+    answer = builder.cmpxchg(address, value, builder.add(value, ONE), "acq_rel", "acquire")
+    return builder.extract_value(answer, 1)
 
 
-def give_way(typingctx: TypingContext) -> Written:
+def give_way(builder: ir.IRBuilder) -> None:
     """Let another thread use the core."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        if os.name == "posix":
-            kind = ir.FunctionType(ir.IntType(32), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
-        return context.get_dummy_value()
-
-    return types.void(), generate
+    _call_system(builder, "sched_yield")
 
 
-def nap(typingctx: TypingContext, microseconds: types.Integer) -> Written:
+def nap(builder: ir.IRBuilder, microseconds: ir.Value) -> None:
     """Sleep for some microseconds."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        if os.name == "posix":
-            kind = ir.FunctionType(ir.IntType(32), [ir.IntType(32)])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "usleep"), arguments)
-        return context.get_dummy_value()
-
-    return types.void(types.uint32), generate
+    _call_system(builder, "usleep", microseconds)
 
 
-def high_product(typingctx: TypingContext, a: types.Integer, b: types.Integer) -> Written:
+def _call_system(builder: ir.IRBuilder, name: str, *arguments: ir.Value) -> None:
+    """Call a function of POSIX with whole numbers of 32 bits."""
+    if os.name == "posix":
+        kind = ir.FunctionType(I32, [I32] * len(arguments))
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+def high_product(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
     """Return the upper 64 bits of the 128-bit product of two uint64."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        wide = ir.IntType(128)
-        x, y = (builder.zext(factor, wide) for factor in arguments)
-        return builder.trunc(builder.lshr(builder.mul(x, y), ir.Constant(wide, 64)), ir.IntType(64))
-
-    return types.uint64(types.uint64, types.uint64), generate
+    product = builder.mul(builder.zext(a, I128), builder.zext(b, I128))
+    return builder.trunc(builder.lshr(product, ir.Constant(I128, 64)), I64)
 
 
-def leading_zeros(typingctx: TypingContext, a: types.Integer) -> Written:
+def leading_zeros(builder: ir.IRBuilder, a: ir.Value) -> ir.Value:
     """Return the number of leading zero bits of a uint64 that is not 0."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
+    return builder.ctlz(a, ir.Constant(I1, 1))
 
 
-def half_of(typingctx: TypingContext, bits: types.Integer) -> Written:
+def half_of(builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
     """Return the number with these bits in half precision (binary16), as float32."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
-
-    return types.float32(types.uint16), generate
+    return builder.fpext(builder.bitcast(bits, ir.HalfType()), ir.FloatType())
 
 
-def brain_of(typingctx: TypingContext, bits: types.Integer) -> Written:
+def brain_of(builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
     """Return the number with these bits as bfloat16, the upper half of a float32, as float32."""
-
-    def generate(
-        context: BaseContext,
-        builder: ir.IRBuilder,
-        signature: Signature,
-        arguments: Sequence[ir.Value],
-    ) -> ir.Value:
-        i32 = ir.IntType(32)
-        upper = builder.shl(builder.zext(arguments[0], i32), ir.Constant(i32, 16))
-        return builder.bitcast(upper, ir.FloatType())
-
-    return types.float32(types.uint16), generate
+    upper = builder.shl(builder.zext(bits, I32), ir.Constant(I32, 16))
+    return builder.bitcast(upper, ir.FloatType())
 
 
-INTRINSICS: dict[str, Callable[..., Any]] = {
-    "prefetch_line": _prefetch_into(FIRST_CACHE),
-    "prefetch_line_far": _prefetch_into(SECOND_CACHE),
-    "bits_of": _reinterpret(types.int64, types.float64),
-    "double_of": _reinterpret(types.float64, types.int64),
-    "single_bits": _reinterpret(types.int32, types.float32),
-    "add_one": add_one,
-    "read": read,
-    "write": write,
-    "raise_from": raise_from,
-    "give_way": give_way,
-    "nap": nap,
-    "high_product": high_product,
-    "leading_zeros": leading_zeros,
-    "half_of": half_of,
-    "brain_of": brain_of,
+# The writer of each instruction, the type of its value, and the types of its arguments; an array
+# may be of any type.
+WRITERS: dict[str, tuple[Writer, types.Type, tuple[Any, ...]]] = {
+    "prefetch_line": (prefetch_line, types.void, (types.Array, types.uint64)),
+    "prefetch_line_far": (prefetch_line_far, types.void, (types.Array, types.uint64)),
+    "bits_of": (bits_of, types.int64, (types.float64,)),
+    "double_of": (double_of, types.float64, (types.int64,)),
+    "single_bits": (single_bits, types.int32, (types.float32,)),
+    "add_one": (add_one, types.int64, (types.Array, types.intp)),
+    "read": (read, types.int64, (types.Array, types.intp)),
+    "write": (write, types.void, (types.Array, types.intp, types.int64)),
+    "raise_from": (raise_from, types.boolean, (types.Array, types.intp, types.int64)),
+    "give_way": (give_way, types.void, ()),
+    "nap": (nap, types.void, (types.uint32,)),
+    "high_product": (high_product, types.uint64, (types.uint64, types.uint64)),
+    "leading_zeros": (leading_zeros, types.uint64, (types.uint64,)),
+    "half_of": (half_of, types.float32, (types.uint16,)),
+    "brain_of": (brain_of, types.float32, (types.uint16,)),
 }
 
 
 @functools.cache
 def type_of_instruction(name: str) -> object:
     """Return Numba's type of an instruction."""
-    made = intrinsic(INTRINSICS[name])
+    write_code, returned, wanted = WRITERS[name]
+
+    def generate(
+        context: BaseContext,
+        builder: ir.IRBuilder,
+        signature: Signature,
+        arguments: Sequence[ir.Value],
+    ) -> ir.Value:
+        values = list(arguments)
+        for k, kind in enumerate(signature.args):
+            if isinstance(kind, types.Array):
+                values[k] = context.make_array(kind)(context, builder, values[k]).data
+        value = write_code(builder, *values)
+        return context.get_dummy_value() if value is None else value
+
+    def define(typingctx: TypingContext, *given: types.Type) -> tuple[Signature, Any]:
+        kinds = [
+            kind if asked is types.Array else asked
+            for kind, asked in zip(given, wanted, strict=True)
+        ]
+        return returned(*kinds), generate
+
+    # Numba counts the arguments of an intrinsic by its signature.
+    names = ["typingctx", *(f"argument_{k}" for k in range(len(wanted)))]
+    parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_ONLY) for each in names]
+    define.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    made = intrinsic(define)
     # Numba learns of the new intrinsic by refreshing its registries.
     context = cpu_target.typing_context
     context.refresh()
