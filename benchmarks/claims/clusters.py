@@ -46,8 +46,8 @@ def rows_of(name: str, folder: Path | None) -> tuple[Any, np.ndarray]:
     if name == "rcv1":
         table = read(folder / "rcv1-binary.bz2")
         return table.X, table.y
-    table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz", scale=1.0 / 255.0)
-    return np.asarray(table.X, dtype=np.float32), table.y
+    table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
+    return table.X.astype(np.float32) * np.float32(1 / 255), table.y
 
 
 def make_dask_array(X: Any, parts: int) -> Any:

@@ -34,8 +34,8 @@ def data_sets(folder: Path) -> dict[str, Callable[[], tuple[Any, np.ndarray, flo
         return table.X, table.y, 1.0
 
     def fashion() -> tuple[Any, np.ndarray, float]:
-        table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz", scale=1.0 / 255.0)
-        return np.asarray(table.X, dtype=np.float32), table.y, 1e-4
+        table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
+        return table.X.astype(np.float32) * np.float32(1 / 255), table.y, 1e-4
 
     return {"rcv1-binary": rcv1, "Fashion-MNIST": fashion}
 

@@ -59,8 +59,9 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, Any, np.ndarray]]:
             table = read(folder / f"{name}.bz2")
             yield name, table.X[:rows], table.y[:rows]
         for name in ("mnist", "fashion-mnist"):
-            table = read(folder / name / "train-images-idx3-ubyte.gz", scale=1 / 255)
-            yield name, np.ascontiguousarray(table.X[:FEW], dtype=np.float64), table.y[:FEW]
+            table = read(folder / name / "train-images-idx3-ubyte.gz")
+            images = table.X[:FEW].astype(np.float32) * np.float32(1 / 255)
+            yield name, images.astype(np.float64), table.y[:FEW]
         cells = np.load(folder / "blood-cells.npz")
         some = np.random.default_rng(0).permutation(len(cells["label"]))[:FEW]
         yield "blood-cells", cells["images"][some].reshape(FEW, -1) / 255.0, cells["label"][some]

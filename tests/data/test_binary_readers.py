@@ -22,12 +22,12 @@ def _idx(path: Path, array: np.ndarray[Any, Any], *, code: int = 8) -> None:
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
 
-def test_npz_of_images_is_flattened_and_scaled(tmp_path: Path) -> None:
+def test_npz_of_images_is_flattened(tmp_path: Path) -> None:
     images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     np.savez(tmp_path / "t.npz", images=images, label=np.array([3, 1], dtype=np.uint8), split=np.zeros(2))
-    table = read(tmp_path / "t.npz", scale=0.5)
-    assert table.X.dtype == np.float32
-    np.testing.assert_array_equal(table.X, images.reshape(2, 12) / 2)
+    table = read(tmp_path / "t.npz")
+    assert table.X.dtype == np.uint8
+    np.testing.assert_array_equal(table.X, images.reshape(2, 12))
     assert table.y is not None and table.y.tolist() == [3, 1]
 
 

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings, strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from saddlesvm.data import DataError, read
-from saddlesvm.data.blocks import ReadOptions
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.libsvm import libsvm_blocks, libsvm_source
 from saddlesvm.data.libsvm_kernel import parse_decimal, powers_of_five
 from saddlesvm.runtime.compiled import kernel
@@ -96,7 +96,7 @@ def test_rows_are_those_that_scikit_learn_reads(tmp_path: Path, dtype: Any, zero
     y = np.round(X[:, 0], 3)
     path = tmp_path / "t.svm"
     dump_svmlight_file(X, y, str(path), zero_based=zero_based)
-    ours = libsvm_source(path, ReadOptions(dtype=dtype, zero_based=zero_based)).rows()
+    ours = libsvm_source(path, Reading(dtype=dtype, zero_based=zero_based)).rows()
     theirs, labels = load_svmlight_file(str(path), dtype=dtype, zero_based=zero_based)
     np.testing.assert_array_equal(ours.X.toarray(), theirs.toarray())
     np.testing.assert_array_equal(ours.y, labels)
@@ -121,7 +121,7 @@ ODD = (
 def test_odd_spellings_are_read_in_blocks_of_any_size(tmp_path: Path, n_bytes: int) -> None:
     path = tmp_path / "t.svm"
     path.write_text(ODD)
-    blocks = list(libsvm_blocks(path, ReadOptions(), n_bytes=n_bytes))
+    blocks = list(libsvm_blocks(path, Reading(), n_bytes=n_bytes))
     y = np.concatenate([block.y for block in blocks])
     rows = []
     for block in blocks:
@@ -147,7 +147,7 @@ def test_a_fault_behind_the_first_block_is_named_by_its_line(tmp_path: Path) -> 
     path = tmp_path / "t.svm"
     path.write_text("# head\n" + "1 1:2\n" * 50 + "1 2:x\n" + "1 1:2\n" * 50)
     with pytest.raises(DataError, match="line 52: found '2:x'"):
-        list(libsvm_blocks(path, ReadOptions(), n_bytes=40))
+        list(libsvm_blocks(path, Reading(), n_bytes=40))
     path.write_text("1 0:1\n" + "1 1:2\n" * 50 + "1 2:1\n")
     with pytest.raises(DataError, match=r"line 52: index 2; .* \(2 features are expected\)"):
         read(path, n_features=2)

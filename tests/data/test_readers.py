@@ -105,8 +105,6 @@ def test_faults_of_the_source(tmp_path: Path) -> None:
     [
         ("n_features", 0, "at least 1"),
         ("dtype", np.int64, "float32 and float64"),
-        ("scale", 0.0, "not zero"),
-        ("scale", np.nan, "finite"),
         ("task", "ranking", "classification"),
     ],
 )

@@ -46,7 +46,7 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "m: is a model of version 9; version 2 can be read": lambda: check_format(
         {"format": "f", "version": 9}, "m", "model", "f", 2
     ),
-    "X: is not a valid CSR matrix": lambda: ready_matrix(bad_matrix(), "X", dtype=None, scale=1.0, n_features=None),
+    "X: is not a valid CSR matrix": lambda: ready_matrix(bad_matrix(), "X", Reading()),
     "is a bundled set; label and header do not apply": lambda: read("toy", label=0),
     "sample_weight has 2 entries; X has 3 rows": lambda: LinearSVC().fit(X, Y, [1.0, 2.0]),
     "Sample weights must be 1D array or scalar": lambda: LinearSVC().fit(X, Y, [[1.0], [2.0], [1.0]]),

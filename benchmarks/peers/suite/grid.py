@@ -26,9 +26,9 @@ Pair = tuple[Any, np.ndarray]
 
 def fashion(folder: Path) -> Pair:
     """Fashion-MNIST 2 (pullover) against 0 (T-shirt), float32 in [0, 1]: 12,000 x 784."""
-    table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz", scale=1 / 255)
+    table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
     chosen = np.isin(table.y.astype(int), (0, 2))
-    X = np.ascontiguousarray(table.X[chosen], dtype=np.float32)
+    X = table.X[chosen].astype(np.float32) * np.float32(1 / 255)
     return X, np.where(table.y[chosen].astype(int) == 2, 1.0, -1.0)
 
 

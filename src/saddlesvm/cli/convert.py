@@ -49,9 +49,6 @@ from saddlesvm.data.reading import Reading
         type=click.Choice(["error", "drop", "mean"]),
         help="Missing values: error, drop (their rows), or fill in the mean of the column.",
     ),
-    data_option(
-        "--scale", type=float, default=1.0, help="Multiply every value by this, as in 0.00392157."
-    ),
 )
 @JSON
 def command(

@@ -49,7 +49,14 @@ CLASSIFICATION_LOSSES = "squared_hinge (default), hinge, logistic"
 REGRESSION_LOSSES = "epsilon_insensitive, squared, huber, ..."
 
 # The fields of `Reading` that are options of a command. Its memory is an option of the fit.
-READING_FIELDS = ("label", "columns", "drop_columns", "header", "index_base", "missing", "scale")
+READING_OPTIONS = {
+    "label": "--label",
+    "columns": "--columns",
+    "drop_columns": "--drop-columns",
+    "header": "--header",
+    "zero_based": "--index-base",
+    "missing": "--missing",
+}
 # The options that describe a model and its fit.
 MODEL_PARAMETERS = (
     "loss", "C", "lam", "penalty", "class_weight", "multi_class", "intercept", "epsilon", "kernel",
@@ -71,8 +78,8 @@ def check_stores(reading: Reading, stores: list[str], is_validation: bool = Fals
     """Raise DataError if options for files are given for stores."""
     # An option counts as given if it is not the default.
     given = [
-        f"--{name.replace('_', '-')}"
-        for name in READING_FIELDS
+        option
+        for name, option in READING_OPTIONS.items()
         if getattr(reading, name) != getattr(DEFAULT_READING, name)
     ]
     if is_validation:
@@ -122,6 +129,7 @@ OF_TABLES = (
     ),
     data_option(
         "--index-base",
+        "zero_based",
         type=INDEX_BASE,
         default="auto",
         rare=True,
@@ -143,7 +151,7 @@ def reading_options(*further: Decorator) -> Decorator:
         @functools.wraps(function)
         def call_with_reading(*given: Any, **options: Any) -> int:
             # The command sees these options as one value.
-            fields = {name: options.pop(name) for name in READING_FIELDS if name in options}
+            fields = {name: options.pop(name) for name in READING_OPTIONS if name in options}
             reading = Reading(**fields)
             if isinstance(options.get("data"), list):
                 check_stores(reading, options["data"])

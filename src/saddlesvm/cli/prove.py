@@ -47,8 +47,8 @@ def command(
     model, preparation = load_model(model_path)
     check_provable(model, preparation, model_path)
     # LIBSVM text: indices count as in the file of the fit.
-    if reading.index_base == "auto":
-        reading = replace(reading, index_base=model.notes_.get("zero_based", "auto"))
+    if reading.zero_based == "auto":
+        reading = replace(reading, zero_based=model.notes_.get("zero_based", "auto"))
     # The checker reads numbers as they are: missing values are an error here, too.
     table = read_numbers(data, reading, model.n_features_in_, reading_task(find_entry(model)))
     table = preparation.check_features(table)

@@ -69,8 +69,8 @@ def read_as_noted(proof: Any, reading: Reading) -> Reading:
     if isinstance(noted.get("label"), int) and reading.label is None:
         dropped = tuple(str(int(position)) for position in noted["drop"])
         reading = replace(reading, label=str(noted["label"]), drop_columns=dropped)
-    if "zero_based" in noted and reading.index_base == "auto":
-        reading = replace(reading, index_base=bool(noted["zero_based"]))
+    if "zero_based" in noted and reading.zero_based == "auto":
+        reading = replace(reading, zero_based=bool(noted["zero_based"]))
     return reading
 
 

@@ -19,9 +19,10 @@ from saddlesvm.data.archives import (
     open_archive,
     shorten_text,
 )
-from saddlesvm.data.blocks import Block, ReadOptions, Source, label_parts, rows_in
+from saddlesvm.data.blocks import Block, Source, label_parts, rows_in
 from saddlesvm.data.data_table import Label, float_type, shorten, stored_type
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.rows.small_types import kept_type
 
@@ -36,7 +37,7 @@ _LABELS = ("y", "label", "labels", "target")
 _ENTRY_BYTES = 16  # bytes of a value and its column, and of a value read and cast
 
 
-def npz_source(path: Path, how: ReadOptions) -> Source:
+def npz_source(path: Path, how: Reading) -> Source:
     """Return the rows of a `.npz` archive as a source, without unpickling anything.
 
     The rows are either `data`, `indices`, `indptr` and `shape` (CSR, as `scipy.sparse.save_npz`
@@ -70,7 +71,7 @@ def npz_source(path: Path, how: ReadOptions) -> Source:
     return array_source(path, "npz", X, y)
 
 
-def npy_source(path: Path, how: ReadOptions) -> Source:
+def npy_source(path: Path, how: Reading) -> Source:
     """Return the rows of a `.npy` file, mapped, and the labels in another file, as a source.
 
     Raises

@@ -14,13 +14,14 @@ import numpy as np
 
 from saddlesvm.data.arrow_columns import arrow_matrix, is_list
 from saddlesvm.data.arrow_files import ArrowFile, arrow_file
-from saddlesvm.data.blocks import Block, ReadOptions, Source
+from saddlesvm.data.blocks import Block, Source
 from saddlesvm.data.column_positions import dropped_positions, label_position
 from saddlesvm.data.data_table import check_classes, float_type
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
+from saddlesvm.data.reading import Reading
 
 
-def arrow_source(path: Path, format: str, how: ReadOptions) -> Source:
+def arrow_source(path: Path, format: str, how: Reading) -> Source:
     """Return a Parquet, Feather or Arrow file of numbers as a source.
 
     A single column of lists in a Feather file is mapped, not copied, if it is read whole. Columns
@@ -47,7 +48,7 @@ def arrow_source(path: Path, format: str, how: ReadOptions) -> Source:
         done = 0
         for table in file.tables(n_bytes):
             rows = table.select(features)
-            if how.missing == "error":
+            if how.missing != "keep":
                 for k, column in enumerate(rows.columns):
                     _refuse_missing(column, rows.column_names[k], path, done)
             y = None
@@ -70,7 +71,7 @@ def arrow_source(path: Path, format: str, how: ReadOptions) -> Source:
     )
 
 
-def choose_columns(file: ArrowFile, how: ReadOptions) -> tuple[list[int], int | None]:
+def choose_columns(file: ArrowFile, how: Reading) -> tuple[list[int], int | None]:
     """Return the positions of the features, and of the label if there is one."""
     names = file.names
     source = str(file.path)

@@ -1,81 +1,18 @@
-"""A data file as a source of rows in blocks, and the options of reading it."""
+"""A data file as a source of rows in blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.data.data_table import Label, Missing, Task
 from saddlesvm.data.errors import BUNDLED, DataError, check_exists
 from saddlesvm.data.streams import format_of
 
 WHOLE = 1 << 62  # bytes of a block that holds all rows
-COLUMN_FORMATS = ("csv", "parquet", "arrow")  # formats of which columns can be left out
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a file is read; :func:`~saddlesvm.data.read` describes the options."""
-
-    label: Label = None
-    header: bool | Literal["auto"] = "auto"
-    n_features: int | None = None
-    dtype: Any = None
-    task: Task | None = None
-    scale: float = 1.0
-    zero_based: bool | Literal["auto"] = "auto"
-    missing: Missing = "error"
-    drop_columns: tuple[str | int, ...] = ()
-
-    def check(self) -> None:
-        """Raise a `DataError` for an option that no format allows."""
-        if self.n_features is not None and self.n_features < 1:
-            raise DataError(f"n_features is {self.n_features}; it must be at least 1")
-        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise DataError(f"dtype is {np.dtype(self.dtype)}; allowed are float32 and float64")
-        if not np.isfinite(self.scale) or self.scale == 0.0:
-            raise DataError(f"scale is {self.scale}; it must be finite and not zero")
-        if self.missing not in ("error", "keep"):
-            raise DataError(f"missing is {self.missing!r}; allowed are 'error' and 'keep'")
-        if self.task not in (None, "classification", "regression"):
-            raise DataError(
-                f"task is {self.task!r}; allowed are 'classification', 'regression' and None"
-            )
-        if self.header not in (True, False, "auto"):
-            raise DataError(f"header is {self.header!r}; allowed are True, False and 'auto'")
-
-    def check_applicable(self, name: str, format: str) -> None:
-        """Raise a `DataError` for an option that does not apply to a format."""
-        # False says that there are no labels, which every format understands.
-        names_label = self.label is not None and self.label is not False
-        if format == "jsonl":
-            raise DataError(
-                f"{name}: is JSON lines, whose columns may hold words: "
-                "read it with saddlesvm.table.read, and encode its columns"
-            )
-        if self.drop_columns and format not in COLUMN_FORMATS:
-            raise DataError(
-                f"{name}: drop_columns applies to CSV, TSV, Parquet and Feather; this is {format}"
-            )
-        if format == "bundled" and (self.label is not None or self.header != "auto"):
-            raise DataError(f"{name}: is a bundled set; label and header do not apply")
-        if self.header != "auto" and format != "csv":
-            raise DataError(
-                f"{name}: header={self.header!r} applies to CSV and TSV only; this is {format}"
-            )
-        if format == "libsvm" and names_label:
-            raise DataError(
-                f"{name}: label={self.label!r} does not apply: "
-                "a line of LIBSVM text starts with its label"
-            )
-        if format == "store" and names_label:
-            raise DataError(
-                f"{name}: label={self.label!r} does not apply: a store has one column of labels"
-            )
 
 
 class Block(NamedTuple):

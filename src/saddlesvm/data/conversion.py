@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import scipy.sparse as sp
-
-from saddlesvm.data.blocks import ReadOptions, Source
+from saddlesvm.data.blocks import Source
 from saddlesvm.data.data_table import Label, Task
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
 from saddlesvm.data.libsvm import StartsAtZero
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.store import Store, common_type
 from saddlesvm.data.store_format import check_alike
 from saddlesvm.data.store_writer import StoreWriter
-from saddlesvm.rows.small_types import widen
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -36,7 +34,6 @@ def convert(
     n_features: int | None = None,
     dtype: DTypeLike | None = None,
     task: Task | None = None,
-    scale: float = 1.0,
     zero_based: bool | Literal["auto"] = "auto",
     memory: int = MEMORY,
     overwrite: bool = False,
@@ -56,7 +53,7 @@ def convert(
         number of features.
     target : str or path
         The folder to make.
-    label, header, dtype, task, scale, zero_based, drop_columns
+    label, header, dtype, task, zero_based, drop_columns
         As in :func:`read`.
     n_features : int, optional
         As in :func:`read`; by default LIBSVM text has as many features as occur in any of the
@@ -89,18 +86,29 @@ def convert(
     >>> convert([folder / "day-1.svm", folder / "day-2.svm"], folder / "days.store").shape
     (3, 3)
     """
-    how = ReadOptions(
-        label, header, n_features, dtype, task, scale, zero_based, drop_columns=tuple(drop_columns)
-    )
-    how.check()
-    if memory < LEAST_MEMORY:
-        raise DataError(f"memory is {memory} bytes; at least 1 MiB is needed")
     if isinstance(sources, (str, os.PathLike)):
         sources = [sources]
     names = [os.fspath(source) for source in sources]
+    how = Reading(
+        label, header, n_features, dtype, task, zero_based, drop_columns=tuple(drop_columns)
+    )
+    return convert_sources(names, target, how, memory, overwrite, advance)
+
+
+def convert_sources(
+    names: Sequence[str],
+    target: str | os.PathLike[str],
+    how: Reading,
+    memory: int,
+    overwrite: bool = False,
+    advance: Callable[[float], object] | None = None,
+) -> Store:
+    """Write sources of numbers as a store, as :func:`convert`."""
+    how.check()
+    if memory < LEAST_MEMORY:
+        raise DataError(f"memory is {memory} bytes; at least 1 MiB is needed")
     if not names:
         raise DataError("no data file was given; at least one is needed")
-
     n_bytes = memory // _BLOCKS_IN_MEMORY
     try:
         _write_store(names, target, how, n_bytes, overwrite, advance)
@@ -112,9 +120,9 @@ def convert(
 
 
 def _write_store(
-    names: list[str],
+    names: Sequence[str],
     target: str | os.PathLike[str],
-    how: ReadOptions,
+    how: Reading,
     n_bytes: int,
     overwrite: bool,
     advance: Callable[[float], object] | None,
@@ -125,7 +133,7 @@ def _write_store(
     check_alike([source.header for source in sources], names)
     dtype = how.dtype
     if dtype is None:
-        dtype = common_type([source.dtype for source in sources], how.scale == 1.0)
+        dtype = common_type([source.dtype for source in sources])
     feature_names = sources[0].feature_names
     if any(source.feature_names != feature_names for source in sources):
         feature_names = None
@@ -137,13 +145,12 @@ def _write_store(
         feature_names=feature_names,
         label_name=sources[0].label_name,
     ) as writer:
-        _append_all(writer, sources, how.scale, n_bytes, advance or (lambda share: None))
+        _append_all(writer, sources, n_bytes, advance or (lambda share: None))
 
 
 def _append_all(
     writer: StoreWriter,
     sources: list[Source],
-    scale: float,
     n_bytes: int,
     advance: Callable[[float], Any],
 ) -> None:
@@ -153,7 +160,7 @@ def _append_all(
     for source in sources:
         n_before = writer.n_rows
         for block in source.blocks(n_bytes):
-            writer.append(_scale_rows(block.X, scale, writer.dtype), block.y, block.weights)
+            writer.append(block.X, block.y, block.weights)
             # Progress counts bytes, because sources differ in size.
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
@@ -166,13 +173,3 @@ def _append_all(
                 "zero_based": source.zero_based,
             }
         )
-
-
-def _scale_rows(X: Any, scale: float, dtype: Any) -> Any:
-    """Return the rows in the type of the store, multiplied by `scale`; never in place."""
-    if scale == 1.0:
-        return X
-    factor = dtype.type(scale)
-    if not sp.issparse(X):
-        return widen(X, dtype) * factor
-    return sp.csr_matrix((X.data.astype(dtype) * factor, X.indices, X.indptr), shape=X.shape)

@@ -16,6 +16,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.rows.small_types import kept_type, widen
 
 if TYPE_CHECKING:
+    from saddlesvm.data.reading import Reading
     from saddlesvm.runtime.data_types import LabelsLike
 
 Label: TypeAlias = str | int | Literal[False] | None
@@ -180,35 +181,26 @@ def float_type(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32 if dtype.char in _EXACT_IN_FLOAT32 else np.float64)
 
 
-def ready_matrix(
-    X: Any,
-    source: str,
-    *,
-    dtype: Any,
-    scale: float,
-    n_features: int | None,
-    missing: Missing = "error",
-) -> Any:
+def ready_matrix(X: Any, source: str, how: Reading) -> Any:
     """Return a matrix in the layout of `Table.X`, copied only if it has another layout.
 
-    float32 and float64 are kept unless `dtype` or a scale asks otherwise, and so are float16,
+    float32 and float64 are kept unless `how.dtype` is another type, and so are float16,
     bfloat16, int8, uint8 and bool in dense matrices. Other integers of at most 16 bits become
     float32, which holds them exactly, all others float64.
 
     Raises
     ------
     DataError
-        Zero rows or features, a width that is not `n_features`, values that are not numbers,
-        infinity, or NaN unless `missing` keeps it.
+        Zero rows or features, a width that is not `how.n_features`, values that are not numbers,
+        infinity, or NaN unless `how.missing` keeps it.
     """
     kept = kept_type(X.dtype)
     if X.dtype.kind not in "biuf" and kept is None:
         raise DataError(f"{source}: the features are of type {X.dtype}; they must be real numbers")
-    # Dense rows keep a small type, unless a scale changes their values.
+    # Dense rows keep a small type.
+    dtype = how.dtype
     if dtype is None:
-        dtype = float_type(X.dtype)
-        if kept is not None and scale == 1.0 and not sp.issparse(X):
-            dtype = kept
+        dtype = float_type(X.dtype) if sp.issparse(X) else stored_type(X.dtype)
     n_rows, width = X.shape
     if n_rows == 0 or width == 0:
         raise DataError(
@@ -220,18 +212,15 @@ def ready_matrix(
     else:
         X = _ready_array(X, np.dtype(dtype))
         values = X
-    if scale != 1.0:
-        values *= values.dtype.type(scale)
-
     allowed = np.isfinite(widen(values))
-    if missing == "keep":
+    if how.missing == "keep":
         allowed |= np.isnan(widen(values))
     if not allowed.all():
         row, feature, value = _first_refused(X, ~allowed)
         raise DataError(
             f"{source}: row {row + 1}, feature {feature + 1} is {value}; values must be finite"
         )
-    return _with_width(X, source, n_features)
+    return _with_width(X, source, how.n_features)
 
 
 def _ready_array(X: np.ndarray, dtype: np.dtype) -> np.ndarray:

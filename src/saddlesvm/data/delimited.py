@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.blocks import WHOLE, Block, ReadOptions, Source, rows_in
+from saddlesvm.data.blocks import WHOLE, Block, Source, rows_in
 from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position
 from saddlesvm.data.data_table import Cells, Header, Label, Task, check_classes, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.streams import open_text, open_with_share, reading
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
@@ -99,7 +100,7 @@ class LineLayout:
         return f"column {self.names[column]!r}"
 
 
-def delimited_source(path: Path, how: ReadOptions) -> Source:
+def delimited_source(path: Path, how: Reading) -> Source:
     """Return CSV or TSV, plain or compressed, as a source; it is read in a single pass.
 
     Only if reading fails does a second pass search for the line at fault.
@@ -133,7 +134,7 @@ def delimited_source(path: Path, how: ReadOptions) -> Source:
     )
 
 
-def _blocks(path: Path, layout: LineLayout, how: ReadOptions, n_bytes: int) -> Iterator[Block]:
+def _blocks(path: Path, layout: LineLayout, how: Reading, n_bytes: int) -> Iterator[Block]:
     """Yield the rows of a file in blocks of about `n_bytes`."""
     n_rows = None if n_bytes == WHOLE else rows_in(n_bytes, 8 * layout.n_columns)
     with reading(path), open_with_share(path) as (file, share):
@@ -149,7 +150,7 @@ def _blocks(path: Path, layout: LineLayout, how: ReadOptions, n_bytes: int) -> I
 
 
 def _parse_cells(
-    path: Path, lines: Iterator[str], layout: LineLayout, how: ReadOptions, max_rows: int | None
+    path: Path, lines: Iterator[str], layout: LineLayout, how: Reading, max_rows: int | None
 ) -> tuple[np.ndarray, Cells]:
     """Return the values of some lines (0 in the label's column), and their labels."""
     dtype = np.dtype(how.dtype or np.float64)

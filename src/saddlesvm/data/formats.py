@@ -7,15 +7,16 @@ from pathlib import Path
 
 from saddlesvm.data.arrays import npy_source, npz_source
 from saddlesvm.data.arrow_source import arrow_source
-from saddlesvm.data.blocks import Block, ReadOptions, Source, find_format
+from saddlesvm.data.blocks import Block, Source, find_format
 from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.idx_files import idx_source
 from saddlesvm.data.libsvm import libsvm_source
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.store import Store
 
 
-def store_source(path: Path, how: ReadOptions) -> Source:
+def store_source(path: Path, how: Reading) -> Source:
     """Return a store as a source, to convert it again."""
     store = Store(path)
     has_labels = store.header["labels"] is not None and how.label is not False
@@ -42,7 +43,7 @@ def store_source(path: Path, how: ReadOptions) -> Source:
     )
 
 
-SOURCES: dict[str, Callable[[Path, ReadOptions], Source]] = {
+SOURCES: dict[str, Callable[[Path, Reading], Source]] = {
     "arrow": lambda path, how: arrow_source(path, "arrow", how),
     "bundled": bundled_source,
     "csv": delimited_source,
@@ -55,7 +56,7 @@ SOURCES: dict[str, Callable[[Path, ReadOptions], Source]] = {
 }
 
 
-def source_of(name: str, how: ReadOptions) -> Source:
+def source_of(name: str, how: Reading) -> Source:
     """Return the file, folder or bundled set of a name, ready to be read.
 
     Raises

@@ -22,7 +22,7 @@ import numpy as np
 from saddlesvm.data.arrow_columns import is_list
 from saddlesvm.data.arrow_files import arrow_file
 from saddlesvm.data.arrow_source import choose_columns
-from saddlesvm.data.blocks import WHOLE, ReadOptions, find_format
+from saddlesvm.data.blocks import WHOLE, find_format
 from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position, position_of
 from saddlesvm.data.data_table import Header, Label, check_classes, is_number, shorten, unique_names
@@ -34,6 +34,7 @@ from saddlesvm.data.delimited import (
 )
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, Kind, choose_kinds
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.streams import open_with_share, reading
 from saddlesvm.data.typed_columns import BadCell, typed_frame
 from saddlesvm.runtime.extras import how_to_install
@@ -340,7 +341,7 @@ def _has_other_types(path: Path, format: str, drop: Sequence[str | int], label: 
     import pyarrow as pa
 
     file = arrow_file(path, format)
-    features, _ = choose_columns(file, ReadOptions(label=label, drop_columns=tuple(drop)))
+    features, _ = choose_columns(file, Reading(label=label, drop_columns=tuple(drop)))
     is_known = (
         pa.types.is_integer,
         pa.types.is_floating,

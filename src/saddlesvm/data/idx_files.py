@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from saddlesvm.data.arrays import EXPANSION, array_source
-from saddlesvm.data.blocks import ReadOptions, Source
+from saddlesvm.data.blocks import Source
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.streams import open_bytes, reading
 
 # The third byte of an idx file says of which type its values are.
@@ -24,7 +25,7 @@ _SLACK_BYTES = 1 << 26  # bytes that any file may expand to, however small it is
 _ENDINGS = ("", ".gz", ".bz2", ".xz")
 
 
-def idx_source(path: Path, how: ReadOptions) -> Source:
+def idx_source(path: Path, how: Reading) -> Source:
     """Return the images in an idx file, each flattened to a row, and their labels, as a source.
 
     The labels of ``train-images-idx3-ubyte.gz`` are in ``train-labels-idx1-ubyte.gz``: "images"

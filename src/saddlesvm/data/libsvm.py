@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.blocks import Block, ReadOptions, Source, rows_in
+from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.libsvm_kernel import PROGRESS, ParsedLines, parse_lines, powers_of_five
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.streams import binary_lines, line_blocks, reading
 
 _LARGEST_INDEX = 2**31 - 2  # the last one whose successor fits into 32 bits
@@ -52,7 +53,7 @@ class StartsAtZero(Exception):
     """Index 0 occurred in a file whose indices were assumed to count from 1."""
 
 
-def libsvm_source(path: Path, how: ReadOptions) -> Source:
+def libsvm_source(path: Path, how: Reading) -> Source:
     """Return LIBSVM text, plain or compressed, as a source.
 
     Comments (from ``#`` to the end of the line) and ``qid:`` entries are skipped.
@@ -98,7 +99,7 @@ def libsvm_source(path: Path, how: ReadOptions) -> Source:
     )
 
 
-def _read_whole(path: Path, how: ReadOptions, advance: Callable[[float], object] | None) -> Block:
+def _read_whole(path: Path, how: Reading, advance: Callable[[float], object] | None) -> Block:
     """Read all rows, in a single pass even if the first index turns out to be 0."""
     blocks = []
     for block in libsvm_blocks(path, how):
@@ -132,7 +133,7 @@ def _read_whole(path: Path, how: ReadOptions, advance: Callable[[float], object]
     return Block(X, y, zero_based=starts_at_zero)
 
 
-def libsvm_blocks(path: Path, how: ReadOptions, n_bytes: int = _TEXT_BYTES) -> Iterator[TextBlock]:
+def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Iterator[TextBlock]:
     """Yield LIBSVM text some rows at a time; see :func:`libsvm_source`.
 
     With ``zero_based="auto"`` only the end of the file tells if the indices count from 0: the
@@ -156,7 +157,7 @@ def libsvm_blocks(path: Path, how: ReadOptions, n_bytes: int = _TEXT_BYTES) -> I
 class _BlockParser:
     """Parses block after block of a file, and counts the lines."""
 
-    def __init__(self, path: Path, how: ReadOptions) -> None:
+    def __init__(self, path: Path, how: Reading) -> None:
         self.path = path
         self.how = how
         self.dtype = np.dtype(how.dtype or np.float64)
@@ -226,7 +227,7 @@ def _last_index(n_features: int | None, starts_at_zero: bool) -> int:
     return _LARGEST_INDEX if n_features is None else n_features - starts_at_zero
 
 
-def _find_fault(path: Path, how: ReadOptions) -> None:
+def _find_fault(path: Path, how: Reading) -> None:
     """Read line by line, and raise a `DataError` at the first line that breaks a rule."""
     number = 0
     first = int(how.zero_based is False)

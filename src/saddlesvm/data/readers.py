@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from saddlesvm.data.blocks import ReadOptions, find_format
+from saddlesvm.data.blocks import find_format
 from saddlesvm.data.data_table import (
     Cells,
     Label,
@@ -24,6 +24,7 @@ from saddlesvm.data.data_table import (
 )
 from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.formats import source_of
+from saddlesvm.data.reading import Reading
 from saddlesvm.data.store import Store, is_store, join_stores
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ def read(
     n_features: int | None = None,
     dtype: Any = None,
     task: Task | None = None,
-    scale: float = 1.0,
     zero_based: bool | Literal["auto"] = "auto",
     missing: Missing = "error",
     drop_columns: Sequence[str | int] = (),
@@ -70,13 +70,11 @@ def read(
         a table with `n_features` columns only, an ``.npz`` without a label array, images without a
         labels file.
     dtype : float32, float64 or None
-        None keeps float32 and float64, and unscaled dense rows of float16, bfloat16, int8, uint8
+        None keeps float32 and float64, and dense rows of float16, bfloat16, int8, uint8
         and bool. Other integers of up to 16 bits become float32; all other types and text become
         float64.
     task : "classification", "regression" or None
         With "regression", labels that are not numbers are refused, and `y` is float64.
-    scale : float, default=1.0
-        Every feature value is multiplied by it: 1 / 255 brings the bytes of an image to [0, 1].
     zero_based : bool or "auto"
         True if indices in LIBSVM text count from 0. "auto" takes them to count from 1, as LIBSVM's
         do, unless index 0 occurs in the file.
@@ -109,12 +107,16 @@ def read(
     >>> table.X.tolist(), table.y.tolist(), table.feature_names
     ([[1.5, 2.0], [3.0, 4.0]], ['apple', 'pear'], ['height', 'width'])
     """
+    if missing not in ("error", "keep"):
+        raise DataError(f"missing is {missing!r}; allowed are 'error' and 'keep'")
+    how = Reading(label, header, n_features, dtype, task, zero_based, missing, tuple(drop_columns))
+    return read_source(os.fspath(source), how, advance)
+
+
+def read_source(name: str, how: Reading, advance: Callable[[float], object] | None = None) -> Table:
+    """Read a source of numbers as :func:`read`."""
     started = time.perf_counter()
-    how = ReadOptions(
-        label, header, n_features, dtype, task, scale, zero_based, missing, tuple(drop_columns)
-    )
     how.check()
-    name = os.fspath(source)
     format = find_format(name)
     how.check_applicable(name, format)
     # The rows of a store are mapped; every other format is read and checked.
@@ -122,10 +124,10 @@ def read(
         return _read_store(name, how)
     file = source_of(name, how)
     rows = file.rows(advance)
-    X = ready_matrix(rows.X, name, dtype=dtype, scale=scale, n_features=n_features, missing=missing)
+    X = ready_matrix(rows.X, name, how)
     y = rows.y.values() if isinstance(rows.y, Cells) else rows.y
     if y is not None:
-        y = ready_labels(y, X.shape[0], name, task=task)
+        y = ready_labels(y, X.shape[0], name, task=how.task)
     return Table(
         X,
         y,
@@ -139,13 +141,9 @@ def read(
     )
 
 
-def _read_store(name: str, how: ReadOptions) -> Table:
+def _read_store(name: str, how: Reading) -> Table:
     """Read a store, after refusing the options that would need a copy of it."""
     store = Store(name)
-    if how.scale != 1.0:
-        raise DataError(
-            f"{name}: scale={how.scale} does not apply to a store; scale when converting"
-        )
     if how.dtype is not None and np.dtype(how.dtype) != store.dtype:
         raise DataError(
             f"{name}: is a store of {store.dtype}; "

@@ -1,12 +1,18 @@
-"""How rows are read from files: the options that the commands and the readers share."""
+"""How rows are read from files: what the commands, the public functions and the readers share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from saddlesvm.data.errors import DataError
 
 if TYPE_CHECKING:
-    from saddlesvm.data.data_table import Header
+    from saddlesvm.data.data_table import Header, Label, Task
+
+COLUMN_FORMATS = ("csv", "parquet", "arrow")  # formats of which columns can be left out
 
 
 @dataclass(frozen=True)
@@ -15,32 +21,68 @@ class Reading:
 
     Attributes
     ----------
-    label : str, optional
-        Name or position of the label column.
+    label, header, n_features, dtype, task, zero_based, drop_columns
+        As in :func:`saddlesvm.data.read`.
+    missing : {"error", "keep", "drop", "mean", "median"}, optional
+        What is done about missing values. Readers of numbers keep them, or raise an error.
     columns : tuple of pairs of str
         Names of columns and their kinds, see :func:`saddlesvm.table.encoder`.
-    drop_columns : tuple of str
-        Names or positions of columns to leave out.
-    header : bool or "auto"
-        Whether the first line of a table has names.
-    index_base : bool or "auto"
-        Whether the indices of LIBSVM text count from 0.
-    missing : {"error", "drop", "mean", "median"}, optional
-        What is done about missing values.
     memory : int or str, optional
         Bytes that the rows may take.
-    scale : float, default=1.0
-        The factor of every value.
     """
 
-    label: str | None = None
-    columns: tuple[tuple[str, str], ...] = ()
-    drop_columns: tuple[str, ...] = ()
+    label: Label = None
     header: Header = "auto"
-    index_base: Header = "auto"
+    n_features: int | None = None
+    dtype: Any = None
+    task: Task | None = None
+    zero_based: Header = "auto"
     missing: str | None = None
+    drop_columns: tuple[str | int, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
     memory: int | str | None = None
-    scale: float = 1.0
+
+    def check(self) -> None:
+        """Raise a `DataError` for an option that no format allows."""
+        if self.n_features is not None and self.n_features < 1:
+            raise DataError(f"n_features is {self.n_features}; it must be at least 1")
+        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise DataError(f"dtype is {np.dtype(self.dtype)}; allowed are float32 and float64")
+        if self.task not in (None, "classification", "regression"):
+            raise DataError(
+                f"task is {self.task!r}; allowed are 'classification', 'regression' and None"
+            )
+        if self.header not in (True, False, "auto"):
+            raise DataError(f"header is {self.header!r}; allowed are True, False and 'auto'")
+
+    def check_applicable(self, name: str, format: str) -> None:
+        """Raise a `DataError` for an option that does not apply to a format."""
+        # False says that there are no labels, which every format understands.
+        names_label = self.label is not None and self.label is not False
+        if format == "jsonl":
+            raise DataError(
+                f"{name}: is JSON lines, whose columns may hold words: "
+                "read it with saddlesvm.table.read, and encode its columns"
+            )
+        if self.drop_columns and format not in COLUMN_FORMATS:
+            raise DataError(
+                f"{name}: drop_columns applies to CSV, TSV, Parquet and Feather; this is {format}"
+            )
+        if format == "bundled" and (self.label is not None or self.header != "auto"):
+            raise DataError(f"{name}: is a bundled set; label and header do not apply")
+        if self.header != "auto" and format != "csv":
+            raise DataError(
+                f"{name}: header={self.header!r} applies to CSV and TSV only; this is {format}"
+            )
+        if format == "libsvm" and names_label:
+            raise DataError(
+                f"{name}: label={self.label!r} does not apply: "
+                "a line of LIBSVM text starts with its label"
+            )
+        if format == "store" and names_label:
+            raise DataError(
+                f"{name}: label={self.label!r} does not apply: a store has one column of labels"
+            )
 
 
 DEFAULT_READING = Reading()

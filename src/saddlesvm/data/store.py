@@ -537,12 +537,9 @@ def _check_parts(parts: Sequence[StorePart]) -> None:
     check_alike([part.header for part in parts], [str(part.path) for part in parts])
 
 
-def common_type(dtypes: Sequence[np.dtype], unchanged: bool = True) -> np.dtype:
-    """Return the type of a store of sources: their common type, or a float type that holds all.
-
-    With `unchanged` False the values change, so that a small type may no longer hold them.
-    """
-    if unchanged and all(dtype == dtypes[0] for dtype in dtypes):
+def common_type(dtypes: Sequence[np.dtype]) -> np.dtype:
+    """Return the type of a store of sources: their common type, or a float type that holds all."""
+    if all(dtype == dtypes[0] for dtype in dtypes):
         return dtypes[0]
     return np.result_type(*map(precision_of, dtypes))
 

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from saddlesvm.data import BUNDLED, DataError, Store, Table, convert, read
+from saddlesvm.data import BUNDLED, DataError, Store, Table
 from saddlesvm.data.blocks import find_format
 from saddlesvm.data.column_positions import LABEL_NAMES
+from saddlesvm.data.conversion import convert_sources
 from saddlesvm.data.data_table import Label, Task, ready_labels
 from saddlesvm.data.frames import (
     TABLE_FORMATS,
@@ -30,7 +31,7 @@ from saddlesvm.data.frames import (
     read_frame,
 )
 from saddlesvm.data.kinds import ChosenKind
-from saddlesvm.data.readers import read_stores, table_of_stores
+from saddlesvm.data.readers import read_source, read_stores, table_of_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.estimators.column_passes import COLUMNS, convert_table, stored_columns
 from saddlesvm.estimators.columns import kinds_in
@@ -75,7 +76,7 @@ def read_training(
     n_features : int, optional
         The number of features of a model; the rows are then a table of numbers.
     zero_based : bool, optional
-        How the indices of other data of the same model count, if `reading.index_base` is "auto".
+        How the indices of other data of the same model count, if `reading.zero_based` is "auto".
     advance : callable, optional
         Called with the share that was read.
 
@@ -110,30 +111,13 @@ def read_training(
 
     # A table with words becomes a data frame, which is encoded later.
     if n_features is None and is_table_with_words(source, reading):
-        if reading.scale != 1.0:
-            raise DataError(
-                f"{source}: has columns of words, whose numbers are scaled by their spread: leave "
-                "--scale out"
-            )
         return _read_table(source, reading, task, advance)
 
     # Numbers become a matrix.
-    counts_from_zero = reading.index_base
-    if reading.index_base == "auto" and zero_based is not None:
-        counts_from_zero = zero_based
-    table = read(
-        source,
-        label=reading.label,
-        header=reading.header,
-        drop_columns=reading.drop_columns,
-        scale=reading.scale,
-        n_features=n_features,
-        task=task,
-        missing="error" if reading.missing in (None, "error") else "keep",
-        zero_based=counts_from_zero,
-        advance=advance,
-    )
-    table = add_columns(table)
+    how = replace(reading, n_features=n_features, task=task)
+    if reading.zero_based == "auto" and zero_based is not None:
+        how = replace(how, zero_based=zero_based)
+    table = add_columns(read_source(source, how, advance))
     return kernel_values(table) if pairwise and n_features is None else table
 
 
@@ -393,30 +377,17 @@ def make_store(
     # Numbers of several files go into one store; words need an encoding, learnt from one file.
     memory = memory_bytes(STORE_MEMORY if reading.memory is None else reading.memory)
     if not any(is_table_with_words(source, reading) for source in sources):
-        return convert(
-            sources,
-            path,
-            label=reading.label,
-            header=reading.header,
-            drop_columns=reading.drop_columns,
-            dtype=dtype,
-            n_features=n_features,
-            overwrite=overwrite,
-            memory=memory,
-            scale=reading.scale,
-            zero_based=reading.index_base,
-            advance=advance,
-        )
+        how = replace(reading, dtype=dtype, n_features=n_features)
+        return convert_sources(sources, path, how, memory, overwrite, advance)
     first = sources[0]
     if len(sources) > 1:
         raise DataError(
             f"{first}: has columns of words, or gaps to fill in, whose encoding is learnt from one "
             "file: convert each such file alone"
         )
-    if n_features is not None or reading.scale != 1.0:
-        option = "--scale" if n_features is None else "--n-features"
+    if n_features is not None:
         raise DataError(
-            f"{first}: has columns of words, which {option} does not work with: leave it out"
+            f"{first}: has columns of words, which --n-features does not work with: leave it out"
         )
     file = open_table(first, header=reading.header, drop=reading.drop_columns, label=reading.label)
     column = choose_label(file, reading.label)

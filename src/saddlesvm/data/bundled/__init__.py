@@ -21,14 +21,15 @@ from pathlib import Path
 
 import numpy as np
 
-from saddlesvm.data.blocks import Block, ReadOptions, Source
+from saddlesvm.data.blocks import Block, Source
 from saddlesvm.data.delimited import delimited_source
+from saddlesvm.data.reading import Reading
 
 _TOY_ROWS = 2000
 _TOY_SEED = 20110317  # any number would do
 
 
-def bundled_source(path: Path, how: ReadOptions) -> Source:
+def bundled_source(path: Path, how: Reading) -> Source:
     """Return the bundled set that `path` names as a source."""
     name = str(path)
     if name == "toy":
@@ -44,7 +45,7 @@ def bundled_source(path: Path, how: ReadOptions) -> Source:
             blocks=lambda n_bytes: iter([generated]),
         )
     with as_file(files(__name__) / f"{name}.csv") as file:
-        source = delimited_source(file, ReadOptions(header=True))
+        source = delimited_source(file, Reading(header=True))
         block = source.rows()
     # Labels 0 and 1, for the diagnoses of "heart", too.
     block = block._replace(y=block.y.values() > 0)
