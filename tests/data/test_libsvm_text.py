@@ -12,9 +12,9 @@ from hypothesis import example, given, settings, strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from saddlesvm.data import DataError, read
-from saddlesvm.data.reading import Reading
 from saddlesvm.data.libsvm import libsvm_blocks, libsvm_source
 from saddlesvm.data.libsvm_kernel import parse_decimal, powers_of_five
+from saddlesvm.data.reading import Reading
 from saddlesvm.runtime.compiled import kernel
 from support import matrix
 
