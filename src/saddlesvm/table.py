@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from saddlesvm.data.data_table import Header, Label, Task, ready_labels
+from saddlesvm.data.data_table import ready_labels
 from saddlesvm.data.frames import choose_label, find_kinds, open_table, read_frame
+from saddlesvm.data.reading import Header, Label, Task
 from saddlesvm.estimators.columns import encoder, feature_names
 
 if TYPE_CHECKING:

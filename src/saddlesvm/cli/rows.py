@@ -12,8 +12,7 @@ from sklearn.model_selection import train_test_split
 from saddlesvm.cli.facts import describe_data
 from saddlesvm.cli.show import Facts, make_identifier, progress_bar
 from saddlesvm.data import DataError, Table
-from saddlesvm.data.data_table import Task
-from saddlesvm.data.reading import Reading
+from saddlesvm.data.reading import Reading, Task
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry, entry_of
 from saddlesvm.estimators.training_data import (

@@ -17,7 +17,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
-    from saddlesvm.data.data_table import Task
+    from saddlesvm.data.reading import Task
 
 WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
 

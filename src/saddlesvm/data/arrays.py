@@ -20,9 +20,9 @@ from saddlesvm.data.archives import (
     shorten_text,
 )
 from saddlesvm.data.blocks import Block, Source, label_parts, rows_in
-from saddlesvm.data.data_table import Label, float_type, shorten, stored_type
+from saddlesvm.data.data_table import float_type, shorten, stored_type
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.reading import Reading
+from saddlesvm.data.reading import Label, Reading
 from saddlesvm.data.streams import is_compressed, reading
 from saddlesvm.rows.small_types import kept_type
 

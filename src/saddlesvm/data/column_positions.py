@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from saddlesvm.data.data_table import Label, shorten
+from saddlesvm.data.data_table import shorten
 from saddlesvm.data.errors import DataError
+from saddlesvm.data.reading import Label
 
 # Names of columns that are taken for the labels; without them the last column is.
 LABEL_NAMES = ("label", "target", "class", "y")

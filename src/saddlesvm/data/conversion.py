@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from saddlesvm.data.blocks import Source
-from saddlesvm.data.data_table import Label, Task
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
 from saddlesvm.data.libsvm import StartsAtZero
-from saddlesvm.data.reading import Reading
+from saddlesvm.data.reading import Label, Reading, Task
 from saddlesvm.data.store import Store, common_type
 from saddlesvm.data.store_format import check_alike
 from saddlesvm.data.store_writer import StoreWriter

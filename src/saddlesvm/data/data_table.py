@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from saddlesvm.data.reading import Reading
     from saddlesvm.runtime.data_types import LabelsLike
 
-Label: TypeAlias = str | int | Literal[False] | None
-Task: TypeAlias = Literal["classification", "regression"]
-Header: TypeAlias = bool | Literal["auto"]
-Missing: TypeAlias = Literal["error", "keep"]
 Matrix: TypeAlias = "np.ndarray | sp.csr_matrix | sp.csr_array"
 
 MOST_CLASSES = 1_000  # different texts of a label column; more are texts to learn from; a guess

@@ -17,9 +17,9 @@ import numpy as np
 from saddlesvm.data.blocks import WHOLE, Block, Source, rows_in
 from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position
-from saddlesvm.data.data_table import Cells, Header, Label, Task, check_classes, is_number
+from saddlesvm.data.data_table import Cells, check_classes, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
-from saddlesvm.data.reading import Reading
+from saddlesvm.data.reading import Header, Label, Reading, Task
 from saddlesvm.data.streams import open_text, open_with_share, reading
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})

@@ -25,7 +25,7 @@ from saddlesvm.data.arrow_source import choose_columns
 from saddlesvm.data.blocks import WHOLE, find_format
 from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position, position_of
-from saddlesvm.data.data_table import Header, Label, check_classes, is_number, shorten, unique_names
+from saddlesvm.data.data_table import check_classes, is_number, shorten, unique_names
 from saddlesvm.data.delimited import (
     LineLayout,
     find_layout,
@@ -34,7 +34,7 @@ from saddlesvm.data.delimited import (
 )
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, Kind, choose_kinds
-from saddlesvm.data.reading import Reading
+from saddlesvm.data.reading import Header, Label, Reading
 from saddlesvm.data.streams import open_with_share, reading
 from saddlesvm.data.typed_columns import BadCell, typed_frame
 from saddlesvm.runtime.extras import how_to_install

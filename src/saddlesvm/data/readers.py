@@ -13,18 +13,15 @@ import numpy as np
 from saddlesvm.data.blocks import find_format
 from saddlesvm.data.data_table import (
     Cells,
-    Label,
     LabelledTable,
-    Missing,
     Table,
-    Task,
     ready_labels,
     ready_matrix,
     shorten,
 )
 from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.formats import source_of
-from saddlesvm.data.reading import Reading
+from saddlesvm.data.reading import Label, Missing, Reading, Task
 from saddlesvm.data.store import Store, is_store, join_stores
 
 if TYPE_CHECKING:

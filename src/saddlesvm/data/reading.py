@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from saddlesvm.data.errors import DataError
 
 if TYPE_CHECKING:
-    from saddlesvm.data.data_table import Header, Label, Task
+
+Label: TypeAlias = str | int | Literal[False] | None
+Task: TypeAlias = Literal["classification", "regression"]
+Header: TypeAlias = bool | Literal["auto"]
+Missing: TypeAlias = Literal["error", "keep"]
 
 COLUMN_FORMATS = ("csv", "parquet", "arrow")  # formats of which columns can be left out
 

@@ -22,11 +22,11 @@ from sklearn.preprocessing import StandardScaler
 from saddlesvm.data import DataError, Table, read
 from saddlesvm.data.blocks import WHOLE, find_format
 from saddlesvm.data.column_positions import check_names
-from saddlesvm.data.data_table import Task, ready_labels, shorten
+from saddlesvm.data.data_table import ready_labels, shorten
 from saddlesvm.data.frames import TableFile, choose_label, open_table
 from saddlesvm.data.kinds import Kind, parse_kind
 from saddlesvm.data.readers import read_stores
-from saddlesvm.data.reading import DEFAULT_READING, Reading
+from saddlesvm.data.reading import DEFAULT_READING, Reading, Task
 from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.column_passes import NOTE
 from saddlesvm.estimators.columns import (

@@ -21,7 +21,7 @@ from saddlesvm.data import BUNDLED, DataError, Store, Table
 from saddlesvm.data.blocks import find_format
 from saddlesvm.data.column_positions import LABEL_NAMES
 from saddlesvm.data.conversion import convert_sources
-from saddlesvm.data.data_table import Label, Task, ready_labels
+from saddlesvm.data.data_table import ready_labels
 from saddlesvm.data.frames import (
     TABLE_FORMATS,
     choose_label,
@@ -32,7 +32,7 @@ from saddlesvm.data.frames import (
 )
 from saddlesvm.data.kinds import ChosenKind
 from saddlesvm.data.readers import read_source, read_stores, table_of_stores
-from saddlesvm.data.reading import DEFAULT_READING, Reading
+from saddlesvm.data.reading import DEFAULT_READING, Label, Reading, Task
 from saddlesvm.estimators.column_passes import COLUMNS, convert_table, stored_columns
 from saddlesvm.estimators.columns import kinds_in
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
