@@ -16,7 +16,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.rows.small_types import kept_type, widen
 
 if TYPE_CHECKING:
-    from saddlesvm.data.reading import Reading
+    from saddlesvm.data.reading import Reading, Task
     from saddlesvm.runtime.data_types import LabelsLike
 
 Matrix: TypeAlias = "np.ndarray | sp.csr_matrix | sp.csr_array"

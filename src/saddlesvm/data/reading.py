@@ -9,8 +9,6 @@ import numpy as np
 
 from saddlesvm.data.errors import DataError
 
-if TYPE_CHECKING:
-
 Label: TypeAlias = str | int | Literal[False] | None
 Task: TypeAlias = Literal["classification", "regression"]
 Header: TypeAlias = bool | Literal["auto"]
