@@ -36,7 +36,6 @@ from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.sub_problems import SubProblem, each_label, each_target, vote
-from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import make_loss
@@ -570,7 +569,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             )
         indicator = check_indicator(y, n)
         weights = check_weights(sample_weight, n)
-        if intercept_kind(self._intercept_kind()).constrained:
+        if self._intercept_kind() == "free":
             # A column with one value among the rows that count has no optimal free intercept.
             counted = np.ones(n) if weights is None else (weights > 0).astype(np.float64)
             present = counted @ indicator
@@ -591,7 +590,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         needs = ""
         if self.multi_class not in ("ovr", "ovo"):
             needs = f"with multi_class={self.multi_class!r} every class needs one"
-        elif intercept_kind(self._intercept_kind()).constrained:
+        elif self._intercept_kind() == "free":
             needs = (
                 "a free intercept then has no unique optimum: leave the class out, or use "
                 "intercept='regularized'"

@@ -77,15 +77,12 @@ class SmallClasses(TogetherFirst):
         began = clock()
         problem = self.problem
         # The labels of problem k are row k of y; row weights likewise, if any problem has its own.
-        labels = []
-        factors = []
-        for sub in self.subs:
-            labels.append(problem.gather(sub.y))
-            factors.append(sub.row_weights(self.weights))
-        y = np.array(labels, dtype=np.float64)
+        members = problem.members
+        y = np.array([sub.y[members] for sub in self.subs], dtype=np.float64)
         weights = None
-        if any(one is not None for one in factors):
-            weights = np.array([problem.gather(self.fill_weights(one)) for one in factors])
+        if self.weights is not None or any(sub.factor != 1.0 for sub in self.subs):
+            factors = [self.fill_weights(sub.row_weights(self.weights)) for sub in self.subs]
+            weights = np.array([one[members] for one in factors])
         # The solver of a single small problem, with one more axis for the problems.
         with blas_for(0.0), np.errstate(all="ignore"):
             small = Small(problem)

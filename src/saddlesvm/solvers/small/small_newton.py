@@ -16,7 +16,7 @@ scale linear SVMs".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.small_equations import inner, products, solve
 
 
-@dataclass
-class At:
+class At(NamedTuple):
     """The points that runs stand at.
 
     Attributes
@@ -41,20 +40,15 @@ class At:
         Weights.
     z, a, bend : ndarray of shape (K, n)
         Margins, multipliers, and second derivatives of the rows' terms.
-    pull : ndarray of shape (K, m), optional
-        ``C sum_i a_i x_i``, once it is computed.
+    pull : ndarray of shape (K, m)
+        ``C sum_i a_i x_i``.
     """
 
     u: np.ndarray
     z: np.ndarray
     a: np.ndarray
     bend: np.ndarray
-    pull: np.ndarray | None = None
-
-    def pick(self, chosen: np.ndarray) -> At:
-        """Return the points of some of the runs."""
-        pull = None if self.pull is None else self.pull[chosen]
-        return At(self.u[chosen], self.z[chosen], self.a[chosen], self.bend[chosen], pull)
+    pull: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -68,10 +62,10 @@ class SmallNewton(SmallSolver):
 
     def begin(self, small: Small, u: np.ndarray) -> At:
         zero = np.zeros((1, u.size))
-        at_zero = respond(small, zero, zero @ small.Z.T)
+        at_zero = stand_at(small, zero, zero @ small.Z.T)
         if not u.any():
             return at_zero
-        at = respond(small, u[None], u[None] @ small.Z.T)
+        at = stand_at(small, u[None], u[None] @ small.Z.T)
         # So far out that the objective is above that of zero, a smooth loss may have no curvature.
         return at_zero if objective(small, at_zero) < objective(small, at) else at
 
@@ -88,7 +82,7 @@ class SmallNewton(SmallSolver):
         at: At = state.at
         state.active = int(np.count_nonzero(at.bend))
         state.remark = f"Newton step {state.steps}: {state.active} rows bend"
-        pull = small.penalty * compute_pull(small, at)[0]
+        pull = small.penalty * at.pull[0]
         return small.evaluate(at.u[0], at.z[0], at.a[0], pull)
 
 
@@ -96,28 +90,27 @@ def take_step(small: Small, at: At) -> tuple[At, np.ndarray]:
     """Return the points after a step, and the gaps of their multipliers, shape (K,)."""
     # (P + C Z' diag(bend) Z) direction = pull - P u, the negative gradient on the right.
     factors = small.equations.factors(at.bend)
-    direction = solve(factors, compute_pull(small, at) - small.penalty * at.u)
+    direction = solve(factors, at.pull - small.penalty * at.u)
     moved = search(small, at, direction, products(direction, small.Z.T))
     # The gap of multipliers that are slopes is half the squared gradient.
-    gradient = moved.u - compute_pull(small, moved)
+    gradient = moved.u - moved.pull
     return moved, 0.5 * inner(gradient, gradient)
 
 
-def compute_pull(small: Small, at: At) -> np.ndarray:
-    """Return ``C sum_i a_i x_i``, computed once for a point."""
-    if at.pull is None:
-        at.pull = small.C * products(at.a, small.Z)
-    return at.pull
+def stand_at(small: Small, u: np.ndarray, z: np.ndarray) -> At:
+    """Return the points of weights u with margins z."""
+    a, bend = respond(small, z)
+    return At(u, z, a, bend, small.C * products(a, small.Z))
 
 
-def respond(small: Small, u: np.ndarray, z: np.ndarray) -> At:
-    """Return the points of weights u: multipliers and second derivatives at their margins z."""
+def respond(small: Small, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows' multipliers and second derivatives at margins z."""
     a = -small.s * small.methods.subgradient(small.loss, z, small.y)
     bend = small.s * small.methods.curvature(small.loss, z, small.y)
     if np.shape(bend) != z.shape:
         # One number for all rows.
         bend = np.broadcast_to(bend, z.shape)
-    return At(u, z, a, bend)
+    return a, bend
 
 
 def objective(small: Small, at: At) -> float:
@@ -147,14 +140,16 @@ def search(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
         # First and second derivatives of all lines, each at its own place; a bracket makes the next
         # place of them.
         tau = np.array(places)
-        there = respond(small, at.u + tau[:, None] * direction, at.z + tau[:, None] * dz)
-        slopes = linear + tau * quadratic - small.C * inner(there.a, dz)
-        rises = quadratic + small.C * inner(there.bend * dz, dz)
+        z = at.z + tau[:, None] * dz
+        a, bend = respond(small, z)
+        slopes = linear + tau * quadratic - small.C * inner(a, dz)
+        rises = quadratic + small.C * inner(bend * dz, dz)
         following = list(map(Bracket.follow, lines, slopes.tolist(), rises.tolist()))
         if following == places:
             break
         places = following
-    return there
+    u = at.u + tau[:, None] * direction
+    return At(u, z, a, bend, small.C * products(a, small.Z))
 
 
 def run_together(small: Small, relative_gap: float, most: int) -> Together:
@@ -165,7 +160,7 @@ def run_together(small: Small, relative_gap: float, most: int) -> Together:
     u = np.zeros((count, small.Z.shape[1]))
     a = np.zeros(small.y.shape)
     steps = np.zeros(count, dtype=int)
-    at = respond(small, u.copy(), np.zeros(small.y.shape))
+    at = stand_at(small, u.copy(), np.zeros(small.y.shape))
     primal = np.full(count, np.inf)
     for step in range(1, most + 1):
         moved, gaps = take_step(small, at)
@@ -189,7 +184,7 @@ def run_together(small: Small, relative_gap: float, most: int) -> Together:
         if not going.any():
             break
         live = live[going]
-        at = at.pick(going)
+        at = At(*[values[going] for values in at])
         small = small.pick(going)
         primal = primal[going]
     return Together(rows.feature_weights(u), a, steps)
