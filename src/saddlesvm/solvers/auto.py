@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -167,6 +168,11 @@ class Auto(Choosing):
         """Return True if Newton's method begins, and dual variables follow from weights."""
         return problem.is_smooth and choose_first(problem)[0] == FINISH
 
+    @cached_property
+    def finish(self) -> Newton:
+        """The solver of the finish."""
+        return Newton(memory=self.memory)
+
     # ---- The first solver
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
@@ -292,9 +298,11 @@ class Auto(Choosing):
 
     def check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
         """Return to descent if rounding ends small steps early, or the finish has done too much."""
+        if state.estimate <= target:
+            return
         if state.phase == FINISH:
             inner = state.inner
-            if inner.stuck and problem.holds_rows and state.estimate > target > 0.0:
+            if inner.stuck and problem.holds_rows and target > 0.0:
                 self.back_once(problem, state, COORDINATES)
                 return
             # What the passes and equations so far were expected to take.
@@ -303,7 +311,7 @@ class Auto(Choosing):
             cost = max(finish_cost - state.finish_cost, 0.0)
             state.finish_cost = finish_cost
             self.change_back(problem, state, COORDINATES, cost, inner.best.primal)
-        elif state.phase in SMALL and state.inner.stuck and state.estimate > target > 0.0:
+        elif state.phase in SMALL and state.inner.stuck and target > 0.0:
             phase = COORDINATES if holds_square(problem.penalty) else FEATURES
             self.change(problem, state, phase, "nothing to gain in small steps: changing over")
 
@@ -333,7 +341,7 @@ class Auto(Choosing):
             return SMALL[state.phase]
         if state.phase == FEATURES:
             return Columns()
-        return Newton(memory=self.memory) if state.phase == FINISH else with_threads(problem)
+        return self.finish if state.phase == FINISH else with_threads(problem)
 
     # ---- Seconds of the finish
 

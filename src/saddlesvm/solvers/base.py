@@ -338,8 +338,8 @@ def check_place(problem: Any, solver: SolverBase) -> None:
             f"the solver {solver.name!r} reads Dense or CSR rows; these are rows of type "
             f"{kind.__name__}: use DCD or SDCA"
         )
-    passes = getattr(problem, "passes", None)
-    if passes is not None and not passes.holds_rows and solver.needs_rows(problem):
+    if not getattr(problem, "holds_rows", True) and solver.needs_rows(problem):
+        passes = problem.passes
         raise ValueError(
             f"the solver {solver.name!r} visits rows in memory or mapped files one by one; these "
             f"are in a place of their own ({type(passes).__name__}), which supports passes over "

@@ -186,7 +186,7 @@ def advance(task: Task, state: NewtonState, target: float) -> None:
     """Evaluate the next point, and choose the one after it."""
     place = task.place
     work = state.work
-    if min(state.best.relative_gap, state.estimate) < FLOAT32_GAP and place.widen():
+    if state.estimate < FLOAT32_GAP and place.widen():
         # Sums of float32 rows end here, and nothing that rests on them may stay.
         work.precomputed = None
         begin_again(state)
@@ -527,7 +527,7 @@ def judge(task: Task, state: NewtonState, point: Found, target: float) -> None:
     state.estimate = best.relative_gap if estimate == np.inf else estimate
 
     # 4. The end: a one-class machine at zero, or only rounding left.
-    if task.is_nothing(point):
+    if task.linear.size > 1 and task.is_nothing(point):
         state.satisfied = True
     state.stuck = state.idle_passes >= task.patience or not np.isfinite(point.F)
 
