@@ -14,7 +14,7 @@ import numpy as np
 
 from saddlesvm.kernel.kernel_certificate import KernelEvaluation, alpha_of, nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
-from saddlesvm.kernel.row_blocks import RowCache, row_source, signed_rows
+from saddlesvm.kernel.row_blocks import RowCache, signed_rows
 from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.problem.sums import loss_sums
@@ -153,7 +153,7 @@ def first_state(problem: KernelProblem, start: KernelPoint | None, seed: int) ->
 
 def empty_cache(problem: KernelProblem) -> RowCache:
     """Return a cache of float32 kernel rows over all rows of a problem, none of them computed."""
-    source = row_source(problem.kernel, problem.X)
+    source = problem.row_source
     if problem.views is not None:
         source = signed_rows(source, problem.views.points, problem.views.signs)
     return RowCache(source, problem.cache_size, problem.offset)

@@ -19,6 +19,7 @@ from scipy import sparse
 from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.mercer import Matrix, expand
+from saddlesvm.kernel.rough_values import rough_expansion
 from saddlesvm.problem.bounds import (
     STILL,
     UNIT,
@@ -67,57 +68,62 @@ def evaluate_kernel(
     """
     beta = point.beta
     if point.dual is None or np.array_equal(point.dual, beta):
-        f = problem.margins(beta)
-        return certified_values(problem, (beta, f), (beta, f), point.offsets)
+        own = expansion_of(problem, beta, point.offsets)
+        return certified_values(problem, (beta, own), (beta, own), point.offsets)
     f, dual_f = problem.margins(np.column_stack([beta, point.dual])).T
-    return certified_values(
-        problem, (beta, np.ascontiguousarray(f)), (point.dual, dual_f), point.offsets
-    )
-
-
-Values = tuple[np.ndarray, np.ndarray]  # beta, and K beta
+    model = function_of(problem, beta, np.ascontiguousarray(f))
+    dual = function_of(problem, point.dual, dual_f)
+    return certified_values(problem, (beta, model), (point.dual, dual), point.offsets)
 
 
 def certified_values(
-    problem: KernelProblem, model: Values, dual: Values, given: np.ndarray | None = None
+    problem: KernelProblem,
+    model: tuple[np.ndarray, FeatureFunction],
+    dual: tuple[np.ndarray, FeatureFunction],
+    given: np.ndarray | None = None,
 ) -> KernelEvaluation:
-    """The certificate of a model and a feasible dual point whose values at the rows are known.
+    """Return the certificate of a model and a feasible dual point, known by their values.
 
     Parameters
     ----------
     problem : KernelProblem
-    model, dual : pair of ndarrays of shape (n,)
-        Coefficients, and ``K`` times these in float64.
+    model, dual : pair of ndarray of shape (n,) and FeatureFunction
+        The coefficients, and their function.
     given : ndarray of shape (groups,), optional
         Offsets to judge; by default the best offsets.
     """
-    beta, f = model
-    feasible, dual_f = dual
-    n = problem.n
-    # The best offset of each group, and what the offsets cost beside the losses.
-    offsets = np.zeros(len(problem.sides))
+    beta, own = model
+    feasible, reached = dual
+    offsets = best_offsets(problem, own.values) if given is None else given
+    # What the offsets cost beside the losses.
     asked = 0.0
     error = 0.0
-    for k, side in enumerate(problem.sides):
-        values = f if side.rows.size == n else f[side.rows]
-        offsets[k] = best_midway(problem, side, values) if given is None else given[k]
-        cost = _asked(problem, side.intercept, beta, float(offsets[k]))
+    for side, offset in zip(problem.sides, offsets.tolist(), strict=True):
+        cost = _asked(problem, side.intercept, beta, offset)
         asked = asked + cost.value
         error = error + cost.off
-    # The model and the dual point as functions of the feature space, with bounds on their errors.
-    own = _function_of(problem, beta, f)
-    half = own.half if feasible is beta else _function_of(problem, feasible, dual_f).half
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
     posed = ProblemOfValues(
         problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths
     )
     certificate, alpha = certificate_of_values(
-        posed, own, offsets, Bounded(asked, error), (feasible, half)
+        posed, own, offsets, Bounded(asked, error), (feasible, reached.half)
     )
     intercepts: Any = (
         offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
     )
-    return KernelEvaluation(beta, intercepts, alpha, certificate, f)
+    return KernelEvaluation(beta, intercepts, alpha, certificate, own.values)
+
+
+def best_offsets(problem: KernelProblem, f: np.ndarray) -> np.ndarray:
+    """Return the best offset of each group for the values f of a model at the rows."""
+    sides = problem.sides
+    return np.array(
+        [
+            best_midway(problem, side, f if side.rows.size == f.size else f[side.rows])
+            for side in sides
+        ]
+    )
 
 
 def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
@@ -286,13 +292,61 @@ def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return np.asarray((ends[0] != 0.0) | (ends[1] != 0.0))
 
 
-def _function_of(problem: KernelProblem, beta: np.ndarray, f: np.ndarray) -> FeatureFunction:
-    """Return ``sum_i beta_i k(x_i, .)`` with its values f, and bounds on the errors of both."""
+def expansion_of(
+    problem: KernelProblem, beta: np.ndarray, given: np.ndarray | None = None
+) -> FeatureFunction:
+    """Return ``sum_i beta_i k(x_i, .)``, with float64 values where a certificate needs them.
+
+    With many points, float32 values of most rows are enough: they prove that these pay no loss.
+
+    Parameters
+    ----------
+    given : ndarray of shape (groups,), optional
+        The offsets; by default the best offsets.
+    """
+    of_points = problem.of_points(beta)
+    support = np.flatnonzero(of_points)
+    rough = None
+    if problem.table is None and not problem.kernel.precomputed:
+        rough = rough_expansion(problem.row_source, support, of_points[support])
+    if rough is None:
+        return function_of(problem, beta, problem.margins(beta))
+    values, slips = rough
+    exact = problem.errors.of_expansion(of_points, UNIT)
+
+    def replace(points: np.ndarray) -> FeatureFunction:
+        """Compute the values of some points in float64; return the function."""
+        values[points] = expand(
+            problem.kernel, problem.X[points], problem.X[support], of_points[support]
+        )
+        slips[points] = exact[points]
+        return function_of(problem, beta, problem.with_offset(values, of_points), slips)
+
+    # float64 values at the support vectors, then at rows that may pay a loss.
+    is_exact = np.zeros(values.size, dtype=bool)
+    is_exact[support] = True
+    is_exact[problem.points_of(np.flatnonzero(beta))] = True
+    found = replace(np.flatnonzero(is_exact))
+    offsets = best_offsets(problem, found.values) if given is None else given
+    z = found.values + offsets[problem.side_of]
+    pays = problem.points_of(np.flatnonzero(may_pay(problem.terms, z, found.slips)))
+    return replace(np.unique(pays[~is_exact[pays]]))
+
+
+def function_of(
+    problem: KernelProblem, beta: np.ndarray, f: np.ndarray, slips: np.ndarray | None = None
+) -> FeatureFunction:
+    """Return ``sum_i beta_i k(x_i, .)`` with its values f, and bounds on the errors of both.
+
+    `slips` bound the errors at the points; by default, of values in float64.
+    """
     sizes = np.abs(beta)
     n = problem.n
-    slips = problem.at_rows(problem.errors.of_expansion(problem.of_points(beta), UNIT))
+    if slips is None:
+        slips = problem.errors.of_expansion(problem.of_points(beta), UNIT)
     # What a regularised intercept adds is a sum of n terms; so is the norm.
-    slips = slips + gamma(n + 4.0) * problem.offset * float(sizes.sum())
+    added = gamma(n + 4.0) * problem.offset * float(sizes.sum())
+    slips = problem.at_rows(slips) + added
     off = 0.5 * (float(sizes @ slips) + gamma(n + 4.0) * float(sizes @ np.abs(f)))
     return FeatureFunction(f, slips, Bounded(half_norm(beta, f), off))
 
@@ -394,7 +448,7 @@ def certificate_of_expansion(
         alpha = np.zeros(n)
         dual_of_margins(problem.terms, problem.members, values, offset, alpha)
         dual = nearest_feasible(problem, problem.C * alpha)
-    reached = _function_of(problem, dual, problem.margins(dual)).half
+    reached = expansion_of(problem, dual, np.array([offset])).half
     intercept = problem.intercept
     asked = Bounded(intercept.paid(offset), gamma(8.0) * abs(intercept.paid(offset)))
     lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)

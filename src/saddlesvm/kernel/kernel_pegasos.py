@@ -21,7 +21,7 @@ import numpy as np
 
 from saddlesvm.kernel.kernel_certificate import nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
-from saddlesvm.kernel.row_blocks import RowCache, row_source
+from saddlesvm.kernel.row_blocks import RowCache
 from saddlesvm.problem.certificate import KernelPoint, Point
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.sums import dual_of_margins
@@ -248,7 +248,7 @@ class KernelPegasos(SolverBase):
             raise ValueError(
                 f"batch_size = {self.batch_size} is larger than the number of rows, {problem.n}"
             )
-        cache = RowCache(row_source(problem.kernel, problem.X), problem.cache_size, problem.offset)
+        cache = RowCache(problem.row_source, problem.cache_size, problem.offset)
         # A batch needs the kernel rows of all its violations at once.
         if cache.capacity < min(self.batch_size, problem.n):
             raise ValueError(

@@ -30,6 +30,7 @@ from scipy import sparse
 
 from saddlesvm.kernel.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.kernel.mercer import Kernel, Matrix, block_of, expand, gram
+from saddlesvm.kernel.row_blocks import RowSource, row_source
 from saddlesvm.kernel.row_table import RowTable, has_rows
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.intercepts import Group, Intercept, InterceptName, make_intercept
@@ -293,6 +294,11 @@ class KernelProblem(Weighted):
         fits = self.n <= MIDDLE and 8.0 * points**2 <= self.cache_size * 2**20
         return RowTable(self.kernel, self.X) if fits and has_rows(self.kernel) else None
 
+    @cached_property
+    def row_source(self) -> RowSource:
+        """The source of kernel rows over the points in float32, for solvers and rough values."""
+        return row_source(self.kernel, self.X)
+
     @property
     def gram(self) -> np.ndarray | None:
         """The whole kernel matrix of a :attr:`table`; rows that it lacks are computed."""
@@ -334,7 +340,15 @@ class KernelProblem(Weighted):
             f = expand(self.kernel, self.X, self.kernel.centres(self.X, support), beta[support])
         else:
             f = self.table.sums(support, beta[support])
+        return self.with_offset(f, beta)
+
+    def with_offset(self, f: np.ndarray, beta: np.ndarray) -> np.ndarray:
+        """Return values at the points for the rows, with the part of a regularised intercept."""
         return self.of_rows(f + self.offset * beta.sum(axis=0))
+
+    def points_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the points of some rows."""
+        return rows if self.views is None else self.views.points[rows]
 
     def describe(self) -> str:
         """Return a line that says which problem this is."""
