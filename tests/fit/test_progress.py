@@ -1,9 +1,7 @@
-"""The progress line: what happens now, the gap and its target, the time left; on a terminal and in a notebook."""
+"""The progress line: what happens now, the gap and its target, the time left."""
 
 from __future__ import annotations
 
-import sys
-import types
 from typing import Any
 
 import pytest
@@ -74,20 +72,3 @@ def test_it_says_when_a_kernel_is_compiled(lines: list[Lines], monkeypatch: pyte
 
 def test_times_are_short() -> None:
     assert [format_time(one) for one in (0.2, 90.0, 150.0, 7300.0)] == ["1 s", "90 s", "2 min", "2 h"]
-
-
-def test_a_notebook_shows_a_bar_without_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    pages: list[str] = []
-
-    class ZMQInteractiveShell: ...
-
-    handle = types.SimpleNamespace(update=pages.append)
-    display = types.SimpleNamespace(HTML=str, display=lambda page, display_id=False: (pages.append(page), handle)[1])
-    ipython = types.SimpleNamespace(get_ipython=ZMQInteractiveShell, display=display)
-    monkeypatch.setitem(sys.modules, "IPython", ipython)  # type: ignore[arg-type]
-    monkeypatch.setattr("saddlesvm.runtime.bar.REDRAW", 0.0)
-    notes = load_bundled("heart")
-    with pytest.warns(NotCertifiedWarning):
-        LinearSVC(solver="sdca", tol=1e-2, max_iter=2000, verbose=1, random_state=0).fit(notes.X, notes.y)
-    assert pages[0].startswith("<div") and "<progress" in pages[0]
-    assert pages[-1] == ""
