@@ -19,7 +19,7 @@ from saddlesvm.data.archives import (
     open_archive,
     shorten_text,
 )
-from saddlesvm.data.blocks import Block, Source, label_parts, rows_in
+from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.data_table import float_type, shorten, stored_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Label, Reading
@@ -119,8 +119,7 @@ def array_source(path: Path, format: str, X: Any, y: np.ndarray | None) -> Sourc
         dtype=float_type(X.dtype) if is_sparse else stored_type(X.dtype),
         has_labels=y is not None,
         n_bytes=path.stat().st_size,
-        blocks=lambda n_bytes: label_parts(split_rows(X, n_bytes), y, n),
-        whole=lambda _: Block(X, y),
+        blocks=lambda n_bytes: split_rows(X, y, n_bytes),
     )
 
 
@@ -166,18 +165,19 @@ def _choose_arrays(
     return rows, labels
 
 
-def split_rows(X: Any, n_bytes: int) -> Iterator[object]:
-    """Yield rows in memory, about `n_bytes` at a time."""
+def split_rows(X: Any, y: np.ndarray | None, n_bytes: int) -> Iterator[Block]:
+    """Yield rows in memory, and their labels, about `n_bytes` at a time."""
     if sp.issparse(X):
         X = X.tocsr()
-        n_values = X.nnz
-    else:
-        n_values = X.size
     n = X.shape[0]
+    n_values = X.nnz if sp.issparse(X) else X.size
     step = rows_in(n_bytes, _ENTRY_BYTES * n_values / max(n, 1))
     for start in range(0, n, step):
-        part = X[start : start + step]
-        yield part if sp.issparse(X) else np.asarray(part)
+        some = slice(start, start + step)
+        # All rows of a sparse matrix are taken as they are, not copied.
+        rows = X if step >= n else X[some]
+        labels = None if y is None else y[some].ravel()
+        yield Block(rows, labels, None, min(start + step, n) / n)
 
 
 def _read_sparse(archive: Archive, path: Path) -> Matrix:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from saddlesvm.data.errors import BUNDLED, DataError, check_exists
 from saddlesvm.data.streams import format_of
+from saddlesvm.rows.small_types import FLOATS, precision_of, widen
 
 WHOLE = 1 << 62  # bytes of a block that holds all rows
 
@@ -41,13 +43,43 @@ class Block(NamedTuple):
 Blocks = Callable[[int], Iterator[Block]]
 
 
-def label_parts(parts: Iterable[Any], y: np.ndarray | None, n: int) -> Iterator[Block]:
-    """Yield consecutive parts of n rows as blocks, each with its labels out of `y`."""
-    start = 0
-    for X in parts:
-        stop = start + X.shape[0]
-        yield Block(X, None if y is None else y[start:stop].ravel(), None, stop / n)
-        start = stop
+def stack_blocks(blocks: Sequence[Block], dtype: np.dtype | None = None) -> Block:
+    """Put the rows of blocks below each other; a single block is returned as it is.
+
+    Sparse blocks may differ in width. The values get a type that holds all, unless it is given.
+    """
+    if len(blocks) == 1:
+        return blocks[0]
+    matrices = [block.X for block in blocks]
+    if dtype is None:
+        dtype = common_type([X.dtype for X in matrices])
+    if sp.issparse(matrices[0]):
+        width = max(X.shape[1] for X in matrices)
+        for X in matrices:
+            X.resize(X.shape[0], width)
+        X = sp.vstack(matrices, format="csr", dtype=dtype)
+    else:
+        # Blocks of one small type stay as they are.
+        if dtype in FLOATS:
+            matrices = [widen(X, dtype) for X in matrices]
+        X = np.concatenate(matrices)
+    y = concatenate([block.y for block in blocks])
+    weights = concatenate([block.weights for block in blocks])
+    return Block(X, y, weights, 1.0, blocks[-1].zero_based)
+
+
+def concatenate(columns: Sequence[Any]) -> np.ndarray | None:
+    """Concatenate labels or weights of several blocks; None if there are none."""
+    if columns[0] is None or len(columns) == 1:
+        return columns[0]
+    return np.concatenate(columns)
+
+
+def common_type(dtypes: Sequence[np.dtype]) -> np.dtype:
+    """Return the type of rows together: their common type, or a float type that holds all."""
+    if all(dtype == dtypes[0] for dtype in dtypes):
+        return dtypes[0]
+    return np.result_type(*map(precision_of, dtypes))
 
 
 @dataclass(frozen=True)
@@ -71,11 +103,8 @@ class Source:
         Takes the approximate number of bytes of a block; every call begins at the first row.
     feature_names : list of str, or None
     label_name : str or None
-    zero_based : bool or None
-        As in :class:`Block`.
-    whole : callable, optional
-        Reads all rows as one block, if the format has a better way than a block of :data:`WHOLE`
-        bytes. It takes a function to call with the share that was read, or None.
+    piece : int
+        Bytes of a block if all rows are read.
     """
 
     name: str
@@ -89,8 +118,7 @@ class Source:
     feature_names: list[str] | None = None
     label_name: str | None = None
     has_weights: bool = False
-    zero_based: bool | None = None
-    whole: Callable[[Callable[[float], Any] | None], Block] | None = None
+    piece: int = WHOLE
 
     @property
     def header(self) -> dict[str, Any]:
@@ -104,17 +132,21 @@ class Source:
         }
 
     def rows(self, advance: Callable[[float], object] | None = None) -> Block:
-        """Read all rows into memory.
+        """Read all rows into memory; `advance` is called with the share that was read.
 
         Raises
         ------
         DataError
             There are no rows, or the format's reader raises an error.
         """
-        block = next(self.blocks(WHOLE), None) if self.whole is None else self.whole(advance)
-        if block is None:
+        blocks = []
+        for block in self.blocks(self.piece):
+            blocks.append(block)
+            if advance is not None:
+                advance(block.share)
+        if not sum(block.X.shape[0] for block in blocks):
             raise DataError(f"{self.name}: holds no rows; at least one is needed")
-        return block
+        return stack_blocks(blocks)
 
 
 def rows_in(n_bytes: int, row_bytes: float) -> int:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from saddlesvm.data.blocks import Source
+from saddlesvm.data.blocks import Source, common_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
 from saddlesvm.data.libsvm import StartsAtZero
 from saddlesvm.data.reading import Label, Reading, Task
-from saddlesvm.data.store import Store, common_type
+from saddlesvm.data.store import Store
 from saddlesvm.data.store_format import check_alike
 from saddlesvm.data.store_writer import StoreWriter
 
@@ -158,8 +158,10 @@ def _append_all(
     done = 0
     for source in sources:
         n_before = writer.n_rows
+        zero_based = None
         for block in source.blocks(n_bytes):
             writer.append(block.X, block.y, block.weights)
+            zero_based = block.zero_based
             # Progress counts bytes, because sources differ in size.
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
@@ -169,6 +171,6 @@ def _append_all(
                 "format": source.format,
                 "rows": writer.n_rows - n_before,
                 "bytes": source.n_bytes,
-                "zero_based": source.zero_based,
+                "zero_based": zero_based,
             }
         )

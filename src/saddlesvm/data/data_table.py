@@ -355,10 +355,6 @@ class Cells(NamedTuple):
         """The shape, as of an array of labels."""
         return self.codes.shape
 
-    def select(self, rows: np.ndarray) -> Cells:
-        """Return the labels of some rows."""
-        return Cells(self.texts, self.codes[rows])
-
     def values(self) -> np.ndarray:
         """Return an array of numbers if all labels are numbers, else of texts."""
         if all(map(is_number, self.texts)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from saddlesvm.data.arrays import npy_source, npz_source
@@ -11,7 +12,7 @@ from saddlesvm.data.blocks import Block, Source, find_format
 from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.idx_files import idx_source
-from saddlesvm.data.libsvm import libsvm_source
+from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
 from saddlesvm.data.reading import Reading
 from saddlesvm.data.store import Store
 
@@ -25,7 +26,8 @@ def store_source(path: Path, how: Reading) -> Source:
         # The rows are mapped: only the pages of the present block are in memory.
         for start, stop in store.blocks(n_bytes):
             X, labels, weights = store.read(start, stop)
-            yield Block(X, labels if has_labels else None, weights, stop / len(store))
+            labels = labels if has_labels else None
+            yield Block(X, labels, weights, stop / len(store), store.zero_based)
 
     return Source(
         str(path),
@@ -39,7 +41,6 @@ def store_source(path: Path, how: Reading) -> Source:
         feature_names=store.header.get("feature_names"),
         label_name=store.header.get("label_name"),
         has_weights=bool(store.header["weights"]),
-        zero_based=store.zero_based,
     )
 
 
@@ -67,3 +68,16 @@ def source_of(name: str, how: Reading) -> Source:
     format = find_format(name)
     how.check_applicable(name, format)
     return SOURCES[format](Path(name), how)
+
+
+def read_rows(
+    name: str, how: Reading, advance: Callable[[float], object] | None = None
+) -> tuple[Source, Block]:
+    """Read all rows of a source, and return both."""
+    source = source_of(name, how)
+    try:
+        return source, source.rows(advance)
+    except StartsAtZero:
+        # Index 0 occurred after rows whose indices were taken to count from 1: begin anew.
+        source = source_of(name, replace(how, zero_based=True))
+        return source, source.rows(advance)

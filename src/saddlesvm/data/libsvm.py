@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,30 +24,6 @@ _PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")
 _TEXT_BYTES = 1 << 22  # bytes of text that are parsed at a time; a guess
 
 
-class TextBlock(NamedTuple):
-    """Some rows of a file, with the indices as they are in the text.
-
-    Attributes
-    ----------
-    y : ndarray of shape (n,), float64
-    values : ndarray, float32 or float64
-    indices : ndarray, int32
-    ends : ndarray of shape (n,), int64
-        Number of values in the block up to the end of each row.
-    zero_seen : bool
-        True if index 0 occurred in the block.
-    share : float
-        How much of the file was read so far, 0 to 1.
-    """
-
-    y: np.ndarray
-    values: np.ndarray
-    indices: np.ndarray
-    ends: np.ndarray
-    zero_seen: bool
-    share: float
-
-
 class StartsAtZero(Exception):
     """Index 0 occurred in a file whose indices were assumed to count from 1."""
 
@@ -59,7 +34,7 @@ def libsvm_source(path: Path, how: Reading) -> Source:
     Comments (from ``#`` to the end of the line) and ``qid:`` entries are skipped.
 
     With ``zero_based="auto"`` a file in which index 0 occurs counts from 0, and any other from 1.
-    Its blocks take the indices to count from 1, and raise :class:`StartsAtZero` if they do not:
+    Its blocks raise :class:`StartsAtZero` if index 0 does not occur in the first block, but later:
     begin anew with ``zero_based=True``.
 
     Raises
@@ -68,78 +43,53 @@ def libsvm_source(path: Path, how: Reading) -> Source:
         When it is read, naming the first line that is malformed, whose indices do not ascend or are
         out of range, or whose values are not finite.
     """
-    has_labels = how.label is not False
-
-    def blocks(n_bytes: int) -> Iterator[Block]:
-        # A value takes some eight bytes of text and 16 in memory.
-        for block in libsvm_blocks(path, replace(how, dtype=None), rows_in(n_bytes, 2)):
-            if block.zero_seen and how.zero_based == "auto":
-                raise StartsAtZero
-            indices = block.indices if how.zero_based is True else block.indices - 1
-            width = int(indices.max()) + 1 if indices.size else 0
-            parts = (block.values, indices, np.concatenate([[0], block.ends]))
-            X = sp.csr_matrix(parts, shape=(block.y.size, max(width, 1)))
-            yield Block(X, block.y if has_labels else None, None, block.share)
-
-    def whole(advance: Callable[[float], object] | None) -> Block:
-        rows = _read_whole(path, how, advance)
-        return rows if has_labels else rows._replace(y=None)
-
     return Source(
         str(path),
         "libsvm",
         sparse=True,
         width=how.n_features,
         dtype=np.dtype(np.float64),
-        has_labels=has_labels,
+        has_labels=how.label is not False,
         n_bytes=path.stat().st_size,
-        blocks=blocks,
-        zero_based=how.zero_based is True,
-        whole=whole,
+        # A value takes some eight bytes of text and 16 in memory.
+        blocks=lambda n_bytes: libsvm_blocks(path, how, rows_in(n_bytes, 2)),
+        piece=2 * _TEXT_BYTES,
     )
 
 
-def _read_whole(path: Path, how: Reading, advance: Callable[[float], object] | None) -> Block:
-    """Read all rows, in a single pass even if the first index turns out to be 0."""
-    blocks = []
-    for block in libsvm_blocks(path, how):
-        blocks.append(block)
-        if advance is not None:
-            advance(block.share)
-    y = np.concatenate([block.y for block in blocks]) if blocks else np.empty(0)
-    if not y.size:
-        raise DataError(f"{path}: holds no rows; at least one is needed")
-    starts_at_zero = how.zero_based is True
-    if how.zero_based == "auto":
-        starts_at_zero = any(block.zero_seen for block in blocks)
-
-    # Row pointers count the values of all blocks.
-    n_before = np.cumsum([0, *(block.values.size for block in blocks)])
-    ends = [block.ends + start for block, start in zip(blocks, n_before[:-1], strict=True)]
-    indptr = np.concatenate([[0], *ends])
-    values = np.concatenate([block.values for block in blocks])
-    indices = np.concatenate([block.indices for block in blocks])
-    if not starts_at_zero:
-        indices -= 1
-    width = int(indices.max()) + 1 if indices.size else 0
-    if how.n_features is None and not width:
-        raise DataError(
-            f"{path}: has {y.size} rows but not one feature; at least one index:value is needed"
-        )
-    # Name the first line whose index is too large.
-    if how.n_features is not None and width > how.n_features:
-        _find_fault(path, how)
-    X = sp.csr_matrix((values, indices, indptr), shape=(y.size, how.n_features or width))
-    return Block(X, y, zero_based=starts_at_zero)
-
-
-def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Iterator[TextBlock]:
-    """Yield LIBSVM text some rows at a time; see :func:`libsvm_source`.
-
-    With ``zero_based="auto"`` only the end of the file tells if the indices count from 0: the
-    caller subtracts 1. An index equal to `n_features` is then accepted.
-    """
+def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Iterator[Block]:
+    """Yield the rows of `n_bytes` of LIBSVM text at a time; see :func:`libsvm_source`."""
     parser = _BlockParser(path, how)
+    starts_at_zero = how.zero_based is True
+    n_rows = 0
+    widest = 0
+    for text, share in _read_lines(path, how, n_bytes):
+        y, values, indices, ends, has_zero = parser.parse(text)
+        if has_zero and how.zero_based == "auto" and not starts_at_zero:
+            # The indices of the blocks before were taken to count from 1.
+            if n_rows:
+                raise StartsAtZero
+            starts_at_zero = True
+        if not starts_at_zero:
+            indices -= 1
+        width = int(indices.max()) + 1 if indices.size else 0
+        # Name the first line whose index is too large.
+        if how.n_features is not None and width > how.n_features:
+            _find_fault(path, how)
+        n_rows += y.size
+        widest = max(widest, width)
+        parts = (values, indices, np.concatenate([[0], ends]))
+        X = sp.csr_matrix(parts, shape=(y.size, how.n_features or max(width, 1)))
+        labels = None if how.label is False else y
+        yield Block(X, labels, None, share, starts_at_zero)
+    if n_rows and not widest and how.n_features is None:
+        raise DataError(
+            f"{path}: has {n_rows} rows but not one feature; at least one index:value is needed"
+        )
+
+
+def _read_lines(path: Path, how: Reading, n_bytes: int) -> Iterator[tuple[bytes, float]]:
+    """Yield whole lines, about `n_bytes` at a time, and the share of the file read by then."""
     with closing(line_blocks(path, n_bytes)) as texts:
         while True:
             try:
@@ -151,7 +101,7 @@ def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Itera
                 raise
             if block is None:
                 return
-            yield parser.parse(*block)
+            yield block
 
 
 class _BlockParser:
@@ -165,8 +115,12 @@ class _BlockParser:
         self.last = _last_index(how.n_features, how.zero_based is True)
         self.n_lines = 0
 
-    def parse(self, text: bytes, share: float) -> TextBlock:
-        """Parse whole lines: compiled code parses usual lines, Python the others."""
+    def parse(self, text: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+        """Return labels, values, indices and ends of the rows in whole lines.
+
+        Compiled code parses usual lines, Python the others. The last value is True if index 0
+        occurs.
+        """
         marks = np.frombuffer(text, dtype=np.uint8)
         # Each line has a label at most, and each value a colon.
         n_lines = text.count(b"\n")
@@ -196,8 +150,7 @@ class _BlockParser:
             _find_fault(self.path, self.how)
             raise DataError(f"{self.path}: holds values that {self.dtype} cannot hold")
         self.n_lines += int(so_far["lines"])
-        zero_seen = bool(so_far["zero_seen"])
-        return TextBlock(y[:n_rows], cast, indices[:n_values], ends[:n_rows], zero_seen, share)
+        return y[:n_rows], cast, indices[:n_values], ends[:n_rows], bool(so_far["zero_seen"])
 
 
 def _parse_line(

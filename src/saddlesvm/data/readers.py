@@ -20,7 +20,7 @@ from saddlesvm.data.data_table import (
     shorten,
 )
 from saddlesvm.data.errors import BUNDLED, DataError
-from saddlesvm.data.formats import source_of
+from saddlesvm.data.formats import read_rows
 from saddlesvm.data.reading import Label, Missing, Reading, Task
 from saddlesvm.data.store import Store, is_store, join_stores
 
@@ -119,8 +119,7 @@ def read_source(name: str, how: Reading, advance: Callable[[float], object] | No
     # The rows of a store are mapped; every other format is read and checked.
     if format == "store":
         return _read_store(name, how)
-    file = source_of(name, how)
-    rows = file.rows(advance)
+    file, rows = read_rows(name, how, advance)
     X = ready_matrix(rows.X, name, how)
     y = rows.y.values() if isinstance(rows.y, Cells) else rows.y
     if y is not None:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from saddlesvm.data.blocks import Block, common_type, concatenate, stack_blocks
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.store_format import (
     HEADER,
@@ -29,7 +30,6 @@ from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.rows.csr_checks import all_in_order
 from saddlesvm.rows.files import release_pages
 from saddlesvm.rows.memory_plan import FITS, available_memory, memory_bytes
-from saddlesvm.rows.small_types import FLOATS, precision_of, widen
 from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ class Store:
         DataError
             The indices or the labels are damaged.
         """
-        pieces: list[tuple[Any, Any, Any]] = []
+        pieces: list[Block] = []
         before = 0
         for part in self._parts:
             low = max(start - before, 0)
@@ -323,20 +323,20 @@ class Store:
             # Without any row, the last part gives empty arrays of the right types.
             is_empty = not pieces and part is self._parts[-1]
             if low < high or is_empty:
-                X = part.matrix(self.shape[1])[low:high]
-                pieces.append((X, part.labels(low, high), part.weights(low, high)))
+                pieces.append(part.read(low, high, self.shape[1]))
             before += part.shape[0]
-        return _stack_pieces(pieces, self.layout == "csr")
+        rows = stack_blocks(pieces)
+        return rows.X, rows.y, rows.weights
 
     @cached_property
     def y(self) -> np.ndarray | None:
         """The labels, shape (n,), None without labels; numbers are mapped, text is decoded."""
-        return _concatenate([part.labels(0, part.shape[0]) for part in self._parts])
+        return concatenate([part.labels(0, part.shape[0]) for part in self._parts])
 
     @cached_property
     def sample_weight(self) -> np.ndarray | None:
         """The weights of the rows, shape (n,), mapped; None if all are 1."""
-        return _concatenate([part.weights(0, part.shape[0]) for part in self._parts])
+        return concatenate([part.weights(0, part.shape[0]) for part in self._parts])
 
     @cached_property
     def classes(self) -> np.ndarray | None:
@@ -422,6 +422,14 @@ class StorePart(NamedTuple):
         X.has_canonical_format = True
         return X
 
+    def read(self, start: int, stop: int, width: int) -> Block:
+        """Return some rows, with their labels and weights."""
+        X = self.matrix(width)
+        # SciPy copies what it slices.
+        if (start, stop) != (0, self.shape[0]):
+            X = X[start:stop]
+        return Block(X, self.labels(start, stop), self.weights(start, stop))
+
     def labels(self, start: int, stop: int) -> np.ndarray | None:
         """Return the labels of some rows; None without labels."""
         if "labels" not in self.arrays:
@@ -505,11 +513,8 @@ def join_stores(
     budget = available_memory() if memory is None else memory_bytes(memory)
     if sum(store.n_bytes for store in opened) > FITS * budget:
         return _join_in_file(opened, width, dtype)
-    pieces = [
-        (part.matrix(width), part.labels(0, part.shape[0]), part.weights(0, part.shape[0]))
-        for part in parts
-    ]
-    return _stack_pieces(pieces, is_sparse, dtype)
+    rows = stack_blocks([part.read(0, part.shape[0], width) for part in parts], dtype)
+    return rows.X, rows.y, rows.weights
 
 
 def _join_in_file(
@@ -535,13 +540,6 @@ def _join_in_file(
 def _check_parts(parts: Sequence[StorePart]) -> None:
     """Raise a `DataError` for folders whose rows cannot be put into one matrix."""
     check_alike([part.header for part in parts], [str(part.path) for part in parts])
-
-
-def common_type(dtypes: Sequence[np.dtype]) -> np.dtype:
-    """Return the type of a store of sources: their common type, or a float type that holds all."""
-    if all(dtype == dtypes[0] for dtype in dtypes):
-        return dtypes[0]
-    return np.result_type(*map(precision_of, dtypes))
 
 
 def _appended_folders(folder: Path) -> list[Path]:
@@ -609,33 +607,3 @@ def _write_blocks(writer: StoreWriter, X: Any, y: object, sample_weight: ArrayLi
     for start in range(0, n, step):
         some = slice(start, start + step)
         writer.append(X[some], **{name: column[some] for name, column in columns.items()})
-
-
-def _stack_pieces(
-    pieces: Sequence[tuple[Any, Any, Any]], sparse: bool, dtype: np.dtype | None = None
-) -> tuple[Matrix, np.ndarray | None, np.ndarray | None]:
-    """Put rows, labels and weights below each other; a single piece is returned as it is."""
-    matrices = [X for X, _, _ in pieces]
-    if dtype is None:
-        dtype = common_type([X.dtype for X in matrices])
-    if len(pieces) == 1:
-        X = matrices[0]
-    elif sparse:
-        X = sp.vstack(matrices, format="csr", dtype=dtype)
-    else:
-        # Pieces of one small type stay as they are.
-        if dtype in FLOATS:
-            matrices = [widen(X, dtype) for X in matrices]
-        X = np.concatenate(matrices)
-    y = _concatenate([y for _, y, _ in pieces])
-    weights = _concatenate([weights for _, _, weights in pieces])
-    return X, y, weights
-
-
-def _concatenate(columns: Sequence[Any]) -> np.ndarray | None:
-    """Concatenate labels or weights of several parts; None if there are none."""
-    if columns[0] is None:
-        return None
-    if len(columns) == 1:
-        return columns[0]
-    return np.concatenate(columns)
