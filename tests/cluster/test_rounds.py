@@ -17,10 +17,7 @@ from saddlesvm.cluster.rounds import (
     PASSES,
     DualOrder,
     DualRounds,
-    Duals,
-    DualsLost,
     improve,
-    pull_rows,
     zero_duals,
 )
 from saddlesvm.fit.loop import fit
@@ -28,6 +25,7 @@ from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.losses import Hinge, Loss
 from saddlesvm.problem.problem import Problem, is_classification, make_problem
+from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from support import ALL_LOSSES, distance_bound, labels, matrix, named
@@ -89,12 +87,6 @@ def _rows(count: int) -> Any:
     return Budget(count)
 
 
-def pulled(engine: Engine, run: DualRounds) -> np.ndarray:
-    """The weights of the dual variables that the partitions have."""
-    pairs = zip(engine.parts, run.duals, strict=True)
-    return np.asarray(sum(pull_rows(part, duals, run.order()) for part, duals in pairs))
-
-
 @pytest.mark.parametrize("loss", ALL_LOSSES, ids=named)
 def test_the_dual_never_falls_and_w_is_that_of_the_duals(loss: Loss) -> None:
     X = np.tile(matrix(40, D), (6, 1))
@@ -110,24 +102,46 @@ def test_the_dual_never_falls_and_w_is_that_of_the_duals(loss: Loss) -> None:
             alpha[k::6] = duals.after(run.shares)[0]
         after = evaluate(problem, Point(alpha=alpha)).certificate.dual
         assert after >= before - 1e-9 * abs(after)
-        assert np.allclose(run.W[0], pulled(engine, run)[0], rtol=0.0, atol=1e-9 * np.linalg.norm(run.W))
+        assert np.allclose(run.W[0], dual_weights(problem, alpha), rtol=0.0, atol=1e-9 * np.linalg.norm(run.W))
         before = after
 
 
+def test_every_round_proves_its_bounds() -> None:
+    X = matrix(N, D)
+    problem, best = reference(X, labels(X, Hinge()), Hinge(), 0.02)
+    run = DualRounds(ClusterPlan(Hinge(), 0.02, N, 1, D, tol=0.0), Engine(split(X, problem.y, 3, Hinge())))
+    for _ in range(8):
+        run.one_round()
+        [found] = run.best
+        own = evaluate(problem, Point(run.best_W[0]), given_offset=True).certificate
+        assert found.primal == pytest.approx(own.primal, rel=1e-12)
+        assert found.dual <= best.certificate.primal
+
+
 def test_lost_duals_are_made_good() -> None:
-    class Forgetful(DualRounds):
-        def improve(self) -> Any:
-            report = super().improve()
-            if self.rounds == 4 and not self.engine.restarts:
-                self.duals[1] = Duals(*np.zeros((2, *self.duals[1].alpha.shape)))
-                self.engine.restarts = 1
-                raise DualsLost
-            return report
+    class Forgetful(Engine):
+        """The fifth sum is lost, with the dual variables of the second of three partitions."""
+
+        sums = 0
+        left = iter([True, False, False, True])
+
+        def add_up(self, results: Any, combine: Any) -> Any:
+            self.sums += 1
+            if self.sums == 5:
+                raise OSError("a worker has gone")
+            return super().add_up(results, combine)
+
+        def survive(self, loss: Exception) -> bool:
+            self.restarts += 1
+            return isinstance(loss, OSError)
+
+        def has(self, result: Any) -> bool:
+            return next(self.left)
 
     X = matrix(N, D)
     y = labels(X, Hinge())
-    engine = Engine(split(X, y, 3, Hinge()))
-    solution = Forgetful(ClusterPlan(Hinge(), 0.02, N, 1, D), engine).run()
+    engine = Forgetful(split(X, y, 3, Hinge()))
+    solution = DualRounds(ClusterPlan(Hinge(), 0.02, N, 1, D), engine).run()
     assert engine.restarts == 1
     assert solution.outcome is Outcome.CERTIFIED
     assert near(solution, reference(X, y, Hinge(), 0.02)[1])

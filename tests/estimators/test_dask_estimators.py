@@ -76,7 +76,7 @@ def test_dense_rows_and_what_comes_to_the_client(client: Any) -> None:
     assert model.outcome_ is Outcome.CERTIFIED
     assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
     row = model.rounds_[-1]
-    assert row["bytes_up"] == 5 * ((D + 1) * 8 + (4 + 3 + SIZES) * 8 + 32)
+    assert row["bytes_up"] == 5 * (2 * (D + 1) * 8 + (4 + 3 + SIZES) * 8 + 32)
     assert row["seconds_work"] <= row["seconds_round"]
     assert all(later["dual"] >= earlier["dual"] - 1e-9 for earlier, later in pairwise(model.rounds_))
 

@@ -28,10 +28,8 @@ GRACE = 10.0  # seconds in which tasks that listen are to end; a guess
 PATIENCE = 60.0  # seconds to wait for a worker, or for one to do anything; a guess
 STANDSTILLS = 3  # times that all workers may stand still in one fit, before the cluster is lost
 RETRIES = 2  # times that Dask runs a task again
-LOSSES = (
-    CancelledError,
-    OSError,
-)  # errors raised if results, or the worker that had them, are gone
+# Errors that are raised if results, or the worker that had them, are gone.
+LOSSES = (CancelledError, OSError)
 
 
 class ClusterLostError(RuntimeError):

@@ -29,7 +29,7 @@ from saddlesvm.cluster.dask_engine import (
     gather_results,
     name_losses,
 )
-from saddlesvm.cluster.method import ClusterPlan, Solution
+from saddlesvm.cluster.method import LEAST_SECONDS, ClusterPlan, Solution
 from saddlesvm.cluster.partition import (
     Split,
     count_right,
@@ -45,8 +45,6 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.rows.matrix import BadRowError
 from saddlesvm.runtime.interrupts import catch_interrupts
-
-LEAST_SECONDS = 0.01  # seconds for the method that goes on after another one; a guess
 
 __all__ = [
     "ClusterFits",

@@ -131,11 +131,12 @@ class ClusterMethod(ABC):
         Gets the record of each round; True ends the fit.
     start : ndarray of shape (problems, d + 1), optional
         Weights to begin at, for methods that begin at weights.
+    most : int, default=0
+        Rows of a problem that may be brought together, for the active set.
     """
 
     problems: Sequence[int] = range(1)
     index: int = 0
-    proves_itself: bool = True  # whether the certificates of rounds are proofs
 
     def __init__(
         self,
@@ -143,11 +144,14 @@ class ClusterMethod(ABC):
         engine: Engine,
         watch: Callable[[dict[str, object]], object] | None = None,
         start: np.ndarray | None = None,
+        *,
+        most: int = 0,
     ) -> None:
         self.plan = plan
         self.engine = engine
         self.watch = watch
         self.start = start
+        self.most = most
         self.W = np.zeros((plan.problems * plan.vectors, plan.n_features + 1))
         self.live = np.ones(plan.problems, dtype=bool)  # the problems that are not certified
         self.best_W = self.W.copy()
@@ -161,6 +165,11 @@ class ClusterMethod(ABC):
         self.is_asked_to_stop = False
         engine.end = np.inf if plan.max_time is None else self.began + plan.max_time
         engine.has_model = False
+        self.begin()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Set up what a method keeps between its rounds."""
 
     @abstractmethod
     def one_round(self) -> Outcome | None:
@@ -180,12 +189,12 @@ class ClusterMethod(ABC):
                 self.end = outcome, "what is left of the gap is rounding"
         # Before the first model there is nothing to return, and the interrupt goes on.
         except Stopped:
-            if self.proves_itself and not self.engine.has_model:
+            if not self.engine.has_model:
                 raise
             self.end = Outcome.INTERRUPTED, "interrupted"
         except OutOfTime:
             self.end = Outcome.TIME_LIMIT, f"{self.plan.max_time:.3g} s"
-        self.engine.has_model = self.proves_itself and self.has_models()
+        self.engine.has_model = self.has_models()
         return [self]
 
     def finish_step(self, stopped: bool) -> bool:
@@ -222,17 +231,29 @@ class ClusterMethod(ABC):
         """Return certificates that say nothing, one for each problem."""
         return [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
 
-    def keep_better(self, k: int, sums: Sums, model: np.ndarray) -> Certificate:
-        """Keep a model and a bound of a problem if they are better; return their certificate."""
+    def certify_problem(self, k: int, sums: Sums, model: np.ndarray) -> None:
+        """Keep a model and a bound of a problem if they are better; end it if they will do."""
         seen = Certificate.of(self.plan.strength, sums)
         if seen.primal <= self.best[k].primal:
             self.best_W[k] = model
         self.best[k] = self.best[k].better_of(seen)
-        return seen
+        # tol=0 asks for as much as rounds can give.
+        is_enough = self.best[k].relative_gap <= self.plan.tol
+        self.live[k] = not is_enough or self.plan.tol == 0.0
 
-    def is_open(self, certificate: Certificate) -> bool:
-        """Return True if a problem with this certificate is worked on further."""
-        return not certificate.relative_gap <= self.plan.tol or self.plan.tol == 0.0
+    def find_outcome(self) -> Outcome | None:
+        """Return the outcome if nothing is left to do."""
+        left = np.flatnonzero(self.live).tolist()
+        if not left:
+            return Outcome.CERTIFIED
+        # tol=0 asks for as much as rounds can give, so rounding does not end it.
+        if self.plan.tol > 0.0 and all(self.is_limited(k) for k in left):
+            return Outcome.LIMITED_BY_ROUNDING
+        return None
+
+    def is_limited(self, k: int) -> bool:
+        """Return True if rounding hides the rest of a problem's gap."""
+        return self.best[k].limited(self.plan.tol)
 
     def seconds_left(self) -> float:
         """Return the seconds that are left for the fit."""
@@ -257,17 +278,14 @@ class ClusterMethod(ABC):
         **more
             Further entries.
         """
-        # The straggler compares the slowest partition with the mean: 1 if all worked equally long.
-        mean = cost.work / max(cost.parts, 1)
         total = Certificate.total(self.best)
         self.is_stuck = self.stall.is_stalled(self.rounds, total) and self.plan.tol > 0.0
         row = {
             "round": self.rounds,
             "seconds": time.perf_counter() - self.began,
             "seconds_round": seconds,
-            "seconds_work": cost.longest,
-            "seconds_communication": max(seconds - cost.longest, 0.0),
-            "straggler": cost.longest / mean if mean > 0.0 else 1.0,
+            "seconds_work": cost.seconds,
+            "seconds_communication": max(seconds - cost.seconds, 0.0),
             "bytes_up": cost.sent,
             "bytes_down": sent_down,
             "primal": total.primal,
@@ -289,6 +307,6 @@ def print_round(row: dict[str, Any]) -> None:
         f"round {row['round']}: relative gap {row['relative_gap']:.1e}, "
         f"{row['live']} problems left; "
         f"{row['seconds_work']:.2f} s work, {row['seconds_communication']:.2f} s communication, "
-        f"slowest partition {row['straggler']:.1f} times the mean, {megabytes:.1f} MB",
+        f"{megabytes:.1f} MB",
         file=sys.stderr,
     )

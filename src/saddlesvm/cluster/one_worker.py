@@ -106,6 +106,9 @@ def fit_there(part: Partition, order: FitOrder) -> WorkerFit:
 class OneWorker(ClusterMethod):
     """All rows on one worker; the only round is a fit of every problem."""
 
+    def begin(self) -> None:
+        """Keep nothing: there is one round."""
+
     def one_round(self) -> None:
         """Bring the rows together, and fit."""
         began = time.perf_counter()

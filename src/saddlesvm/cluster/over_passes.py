@@ -19,12 +19,10 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.method import LARGEST, SIZES, ClusterMethod, ClusterPlan, Solution
 from saddlesvm.cluster.partition import Partition
 from saddlesvm.cluster.rounds import certify_zero
@@ -38,21 +36,19 @@ from saddlesvm.cluster.tasks import (
     measure_cost,
 )
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.bounds import Sums, add_sizes
+from saddlesvm.problem.bounds import add_sizes
 from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.solvers.active_set import ActiveSet
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import PassSums, Setting
 
 ROW_BYTES = 48  # of a row brought together, besides its values: label, weight, norm; derived
-UNEVEN = (
-    2.0  # times its share of the room that a partition may use, as free rows are uneven; a guess
-)
+# Times its share of the room that a partition may use, as free rows are uneven; a guess.
+UNEVEN = 2.0
 FACTORS = 2.5e8  # bytes that factored matrices of the problem over the free rows may take; a guess
 MOST_ROUNDS = 60  # rounds of the active-set method; it takes six to sixteen
-MOST_BYTES = (
-    64e6  # of the matrices that a partition sends in a round; beyond, products travel; a guess
-)
+# Bytes of the matrices that a partition sends in a round; beyond, products travel; a guess.
+MOST_BYTES = 64e6
 
 
 class PassOrder(NamedTuple):
@@ -158,30 +154,15 @@ def begin_method(plan: ClusterPlan, w: np.ndarray, most: int) -> Any:
 
 
 class PassRounds(ClusterMethod):
-    """Newton's method under way, or the active-set method for a piecewise linear loss.
+    """Newton's method under way, or the active-set method for a piecewise linear loss."""
 
-    Parameters
-    ----------
-    plan, engine, watch, start
-        See :class:`~saddlesvm.cluster.method.ClusterMethod`.
-    most : int, default=0
-        Rows of a problem that the active set may bring together, see :func:`room_for_rows`.
-    """
-
-    def __init__(
-        self,
-        plan: ClusterPlan,
-        engine: Engine,
-        watch: Callable[[dict[str, object]], object] | None = None,
-        start: np.ndarray | None = None,
-        *,
-        most: int = 0,
-    ) -> None:
-        super().__init__(plan, engine, watch, start)
+    def begin(self) -> None:
+        """Begin the method of the loss for each problem."""
+        plan = self.plan
         self.setting = Setting(plan.loss, plan.C, plan.regularizer, plan.tol, FACTORS)
         self.sent_down = 0
-        starts = self.W if start is None else start
-        self.methods = [begin_method(plan, w.copy(), most) for w in starts]
+        starts = self.W if self.start is None else self.start
+        self.methods = [begin_method(plan, w.copy(), self.most) for w in starts]
 
     def one_round(self) -> Outcome | None:
         """Do a pass, find the next points, and certify the points of the pass."""
@@ -203,10 +184,10 @@ class PassRounds(ClusterMethod):
 
         self.certify_points(left, found)
         self.rounds += 1
-        slowest = max((solution.longest for solution in solutions), default=0.0)
+        slowest = max((solution.seconds for solution in solutions), default=0.0)
         cost = answer._replace(
             sent=answer.sent + sum(solution.sent for solution in solutions),
-            longest=answer.longest + slowest,
+            seconds=answer.seconds + slowest,
         )
         self.record(cost, time.perf_counter() - began, self.sent_down, rows_sent=rows_sent)
         return self.find_outcome()
@@ -221,21 +202,17 @@ class PassRounds(ClusterMethod):
 
     def find_outcome(self) -> Outcome | None:
         """Return the outcome if nothing is left to do; end if the method does not suit."""
+        outcome = super().find_outcome()
         left = np.flatnonzero(self.live).tolist()
-        if not left:
-            return Outcome.CERTIFIED
-        # tol=0 asks for as much as rounds can give, so rounding does not end it.
-        if self.plan.tol > 0.0 and all(self.is_limited(k) for k in left):
-            return Outcome.LIMITED_BY_ROUNDING
-        if any(self.methods[k].gives_up(MOST_ROUNDS) for k in left):
+        if outcome is None and any(self.methods[k].gives_up(MOST_ROUNDS) for k in left):
             reason = "more rows are free than may be brought together on a worker"
             self.end = Outcome.NO_PROGRESS, reason
-        return None
+        return outcome
 
     def is_limited(self, k: int) -> bool:
         """Return True if rounding hides the rest of a problem's gap, or what Newton could gain."""
         has_ended = is_smooth(self.plan.loss) and self.methods[k].ended
-        return bool(has_ended or self.best[k].limited(self.plan.tol))
+        return bool(has_ended or super().is_limited(k))
 
     def certify_points(self, problems: list[int], found: PassAnswers) -> None:
         """Certify the points of a round.
@@ -267,8 +244,3 @@ class PassRounds(ClusterMethod):
             self.best_W[:] = 0.0
             self.best = certify_zero(self.plan, self.engine)
         return super().finished(index)
-
-    def certify_problem(self, k: int, sums: Sums, model: np.ndarray) -> None:
-        """Keep a model with its proof; end the problem if the best certificate will do."""
-        self.keep_better(k, sums, model)
-        self.live[k] = self.is_open(self.best[k])

@@ -35,17 +35,13 @@ class Answer(NamedTuple):
         The answer itself.
     sent : int
         Bytes that the partitions send.
-    work, longest : float
-        Seconds of work, summed over the partitions, and of the slowest partition.
-    parts : int
-        Number of partitions.
+    seconds : float
+        Seconds of work, of the slowest partition.
     """
 
     found: Any
     sent: int
-    work: float
-    longest: float
-    parts: int
+    seconds: float
 
 
 def is_task(block: object) -> bool:
@@ -68,7 +64,7 @@ def measure_cost(work: Callable[..., object]) -> Callable[..., Answer]:
         began = time.perf_counter()
         found = work(*arguments, **options)
         spent = time.perf_counter() - began
-        return Answer(found, count_bytes(found) + FIGURES, spent, spent, 1)
+        return Answer(found, count_bytes(found) + FIGURES, spent)
 
     return task
 
@@ -79,8 +75,8 @@ def add_costs(add: Callable[[list[Any]], Any]) -> Callable[[list[Answer]], Answe
     @functools.wraps(add)
     def task(answers: list[Answer]) -> Answer:
         found = add([answer.found for answer in answers])
-        _, sent, work, seconds, parts = zip(*answers, strict=True)
-        return Answer(found, sum(sent), sum(work), max(seconds), sum(parts))
+        sent = sum(answer.sent for answer in answers)
+        return Answer(found, sent, max(answer.seconds for answer in answers))
 
     return task
 
