@@ -26,7 +26,8 @@ from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.free_rows import Question, free_rows, width_of
 from saddlesvm.solvers.newton import LEFT_OF_FALL
 from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles
-from saddlesvm.solvers.over_passes import TRIALS, Setting
+from saddlesvm.solvers.over_passes import Setting
+from saddlesvm.solvers.search import PLACES
 from support import ALL_LOSSES, csr, labels, matrix, named
 from support.mapped import D, N, mapped, streamed
 
@@ -70,7 +71,7 @@ def test_a_pass_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
 
     assert found.sums[0] == pytest.approx(paid(z))
     assert found.sums[1] == pytest.approx(sum(loss.conjugate(a[k], y[k], s[k]) for k in np.flatnonzero(~inside)))
-    assert found.line == pytest.approx([paid(before + t * (z - before)) for t in TRIALS])
+    assert found.line == pytest.approx([paid(before + t * (z - before)) for t in PLACES])
     assert found.pull == pytest.approx(dense[~inside].T @ a[~inside])
     assert np.array_equal(np.concatenate([piece.rows for piece in found.pieces]), chosen[inside])
     drawn = np.concatenate([piece.rows for piece in found.drawn])

@@ -52,15 +52,21 @@ from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.free_rows import LADDER, Findings, Question, width_of
 from saddlesvm.solvers.newton import Newton
-from saddlesvm.solvers.over_passes import LARGEST, ROUNDED, SIZES, OverPasses, Setting
-from saddlesvm.solvers.taken_rows import joined
+from saddlesvm.solvers.over_passes import LARGEST, SIZES, OverPasses, Setting
+from saddlesvm.solvers.search import PLACES, find_better
+from saddlesvm.solvers.taken_rows import join_pieces
 
-ROUGH = 1e-3  # relative gap to which a sample is solved
-CAREFUL = 0.1  # gap of a solution, as a share of the one asked for
-FILLED = 0.8  # share of the room for rows that the next width is expected to fill
-DRAWN = ((1e-2, 0.5), (1e-4, 0.25), (-1.0, 0.1))  # share of the room for decided rows, above a relative gap
-LIGHT = 100.0  # by how much the sum of the losses' slopes is larger than the charge for a free intercept's move by 1
-CROWDED = 3  # passes in a row, each at a 64th of the width, in which too many rows have the same margin
+ROUGH = 1e-3  # relative gap to which a sample is solved; a guess
+CAREFUL = 0.1  # gap of a solution, as a share of the one asked for; a guess
+FILLED = 0.8  # share of the room for rows that the next width is expected to fill; a guess
+# Share of the room for decided rows, above a relative gap; guesses.
+DRAWN = ((1e-2, 0.5), (1e-4, 0.25), (-1.0, 0.1))
+# How much larger the sum of the losses' slopes is than the charge for a free intercept's move by 1;
+# a guess.
+LIGHT = 100.0
+# Passes in a row, each at a 64th of the width, in which too many rows have the same margin.
+CROWDED = 3
+ROUNDED = 1e-13  # change of the objective, relative to it, that rounding hides; a guess
 
 
 class Posed(NamedTuple):
@@ -88,73 +94,122 @@ class Posed(NamedTuple):
 
     def solve(self, found: Findings) -> Solved:
         """Solve for the rows taken along; `found` is used up."""
-        (loss, C, regularizer, _, memory), count = self.setting, found.taken
-        free = regularizer.intercept.constrained
-        rows = np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in found.pieces)])
-        pull, sizes = C * found.pull, found.sizes.copy()
+        setting = self.setting
+        C = setting.C
+        is_free = setting.regularizer.intercept.constrained
+        count = found.taken
+        rows = np.concatenate(
+            [np.empty(0, dtype=np.int64), *(piece.rows for piece in found.pieces)]
+        )
+        pull = C * found.pull
+        sizes = found.sizes.copy()
+
         # No free row: the losses are linear, and w is the pull itself.
         if not found.pieces and not found.drawn:
-            w = np.append(pull[:-1], pull[-1] + (self.w[-1] if free else 0.0))
-            done = not free or _is_balanced(sizes)
-            return Solved(w, pull, found.sums[1], found.sums[3], sizes, np.empty(0), rows, balanced=done)
-        problem, start, stretch = self._problem(found)
+            w = pull.copy()
+            if is_free:
+                w[-1] += self.w[-1]
+            return Solved(
+                w=w,
+                pull=pull,
+                conjugates=found.sums[1],
+                charged=found.sums[3],
+                sizes=sizes,
+                alpha=np.empty(0),
+                rows=rows,
+                is_balanced=not is_free or has_equal_signs(sizes),
+            )
+
+        # Newton's method for rows in memory.
+        problem, start, stretch = self.pose(found)
         begin = Point(np.append(self.w[:-1], self.w[-1] / stretch), start)
-        best = Newton(warm_up=0, memory=memory).best_from(problem, begin, self.gap, self.share)
-        alpha, own = best.alpha, problem.members[:count]
+        newton = Newton(warm_up=0, memory=setting.memory)
+        best = newton.best_from(problem, begin, self.gap, self.share)
+        alpha = best.alpha
+        own = problem.members[:count]
         # The free rows' multipliers make up for what the decided ones leave of the sum zero.
-        if free:
+        if is_free:
             decided = PointSizes(*sizes.tolist())
             balance(problem.pointwise, own, alpha, decided.negative - decided.positive)
+
+        # The sums of the dual point of all rows.
         sums = loss_sums(problem.pointwise, own, np.zeros(count), 0.0, alpha)
-        more = point_sizes(loss, problem.y, problem.norms, problem.weights, own, alpha, signs=True)
+        more = point_sizes(
+            setting.loss, problem.y, problem.norms, problem.weights, own, alpha, signs=True
+        )
         add_sizes(sizes, np.array(more), LARGEST)
         # The rows' virtual feature is stretched: so is the pull's last place while they are added.
         pull[-1] *= stretch
         add_rows(problem.X, own, C * alpha, pull)
         pull[-1] /= stretch
-        w, width = best.w.copy(), 0.0
+        w = best.w.copy()
         w[-1] *= stretch
+        width = 0.0
         if self.sampled:
             width = width_of(problem.pointwise, margins(problem, best.w), FILLED * self.room)
-        conjugates, charged, done = found.sums[1] + sums[1], found.sums[3] + sums[3], not free or _is_balanced(sizes)
-        return Solved(w, pull, conjugates, charged, sizes, alpha[:count], rows, width, done)
+        return Solved(
+            w=w,
+            pull=pull,
+            conjugates=found.sums[1] + sums[1],
+            charged=found.sums[3] + sums[3],
+            sizes=sizes,
+            alpha=alpha[:count],
+            rows=rows,
+            width=width,
+            is_balanced=not is_free or has_equal_signs(sizes),
+        )
 
-    def _problem(self, found: Findings) -> tuple[Problem, np.ndarray, float]:
+    def pose(self, found: Findings) -> tuple[Problem, np.ndarray, float]:
         """Return the problem over the rows taken along, their multipliers, and the stretch factor.
 
         The free rows come first. The rows drawn weigh as much as all decided rows; a linear term
         makes their slope at the point of the pass that of all. If C is small, a free intercept's
         virtual feature is stretched by the factor, and its weight shrinks.
         """
-        _, C, regularizer, *_ = self.setting
-        X, y, weights, norms, alpha, _ = joined([*found.pieces, *found.drawn])
-        count, fixed = found.taken, C * found.pull
-        # A sample alone: each row stands for n / m rows, and nothing is fixed.
+        setting = self.setting
+        C = setting.C
+        intercept = setting.regularizer.intercept
+        X, y, weights, norms, alpha, _ = join_pieces([*found.pieces, *found.drawn])
+        count = found.taken
+        fixed = C * found.pull
         if self.sampled:
+            # A sample alone: each row stands for n / m rows, and nothing is fixed.
             weights *= self.sampled / y.size
-            alpha, fixed = np.zeros(y.size), np.zeros(self.w.size)
-        # The drawn rows stand for all decided rows; their slope at w is taken off the fixed pull,
-        # which holds it already.
+            alpha = np.zeros(y.size)
+            fixed = np.zeros(self.w.size)
         elif found.drawn:
+            # The drawn rows stand for all decided rows; their slope at w is taken off the fixed
+            # pull, which holds it already.
             each = (float(found.rows[0]) - count) / (y.size - count)
             weights[count:] *= each
             alpha[count:] *= each
             add_rows(X, np.arange(count, y.size, dtype=np.int32), -C * alpha, fixed)
-        found.pieces, found.drawn = [], []
+        found.pieces = []
+        found.drawn = []
         stretch = 1.0
-        # A charge of half the square of the intercept's way, as a penalty around the present point.
-        if regularizer.intercept.constrained:
+        if intercept.constrained:
+            # A charge of half the square of the intercept's way: a penalty around this point.
             stretch = max(1.0, np.sqrt(LIGHT / (C * max(float(found.rows[0]), 1.0))) / X.bias)
             norms = norms + (stretch**2 - 1.0) * X.bias**2
             X = X._replace(bias=stretch * X.bias)
             fixed[-1] = stretch * fixed[-1] + self.w[-1] / stretch
-        fixed = fixed if fixed.any() else np.empty(0)
-        problem = self.setting.problem_over(X, y, weights, norms, fixed, regularizer.intercept.of_block)
+        problem = Problem(
+            X,
+            y,
+            setting.loss,
+            C,
+            weights,
+            norms,
+            np.arange(y.size, dtype=np.int32),
+            intercept.of_block,
+            y.size,
+            fixed=fixed if fixed.any() else np.empty(0),
+        )
         return problem, alpha, stretch
 
 
 class Solved(NamedTuple):
-    """The solution over the rows taken along, together with what the decided rows told.
+    """The solution over the rows taken along, together with the sums over the decided rows.
 
     Attributes
     ----------
@@ -168,9 +223,9 @@ class Solved(NamedTuple):
     alpha, rows : ndarray of shape (k,)
         Multipliers and numbers of the rows taken along.
     width : float
-        At which the free rows would fill the room, as a sample tells; 0 without a sample.
-    balanced : bool
-        The multipliers have the sum that the intercept asks for, if it does.
+        The width at which the free rows would fill the room, by a sample; 0 without a sample.
+    is_balanced : bool
+        True if the multipliers have the sum that the intercept asks for, if it does.
     """
 
     w: np.ndarray
@@ -181,14 +236,14 @@ class Solved(NamedTuple):
     alpha: np.ndarray
     rows: np.ndarray
     width: float = 0.0
-    balanced: bool = True
+    is_balanced: bool = True
 
     def without_rows(self) -> Solved:
         """Return the solution without the rows, for readers that do not hold them."""
         return self._replace(alpha=np.empty(0), rows=np.empty(0, dtype=np.int64))
 
 
-def _is_balanced(sizes: np.ndarray) -> bool:
+def has_equal_signs(sizes: np.ndarray) -> bool:
     """Return True if positive and negative multipliers have the same sum, within rounding."""
     point = PointSizes(*sizes.tolist())
     return abs(point.positive - point.negative) <= SUM_ROUNDING * (point.positive + point.negative)
@@ -200,14 +255,21 @@ class ActiveSet(OverPasses):
 
     Attributes
     ----------
+    back : ndarray of shape (d + 1,) or (0,)
+        The last point taken, from which a full step led to `at`; empty if there is none, and if
+        `at` is a place of the line that is known to be lower.
+    before : float
+        The objective at `back`, in the C form.
     primal, paid : float
         The objective of `model`, and the sum of its losses.
-    pull, sizes : ndarray of shape (d + 1,), (SIZES,)
+    pull : ndarray of shape (d + 1,)
         Of the best dual point so far.
+    sizes : ndarray of shape (SIZES,)
+        Of its multipliers.
     dual, conjugates, charged : float
         Its bound, and its sums.
     width : float
-        Of the free rows of the next pass; 0 where a sample comes first.
+        Of the free rows of the next pass; 0 if a sample comes first.
     most : int
         Rows that may be taken along.
     room : float
@@ -217,11 +279,13 @@ class ActiveSet(OverPasses):
     crowded : int
         Passes in a row in which no width was narrow enough for all free rows: a multitude has the
         same margin.
-    balanced : bool
-        The multipliers of the best dual point have the sum that the intercept asks for, if it does.
+    is_balanced : bool
+        True if the multipliers of the best dual point have the sum that the intercept asks for.
     """
 
     balances: ClassVar[bool] = True
+    back: np.ndarray = field(default_factory=nothing)
+    before: float = np.inf
     primal: float = np.inf
     paid: float = 0.0
     pull: np.ndarray = field(default_factory=nothing)
@@ -234,12 +298,13 @@ class ActiveSet(OverPasses):
     room: float = 0.0
     change: float = np.inf
     crowded: int = 0
-    balanced: bool = False
+    is_balanced: bool = False
 
     @classmethod
     def begin(cls, w: np.ndarray, most: int, rows: int) -> ActiveSet:
         """Return a run that begins at these weights, with room for so many of the rows."""
-        return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=min(most / max(rows, 1), 1.0))
+        room = min(most / max(rows, 1), 1.0)
+        return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=room)
 
     @property
     def remark(self) -> str:
@@ -254,18 +319,20 @@ class ActiveSet(OverPasses):
         """Return the question of the next pass; the first one draws rows if not all have room."""
         if self.width == 0.0:
             return self.sample_question(self.room)
-        drawn = self._drawn()
-        return Question(self.at, self.back, self.width, int((1.0 - drawn) * self.most), drawn * self.room)
+        drawn = self.share_for_decided()
+        most = int((1.0 - drawn) * self.most)
+        return Question(self.at, self.back, self.width, most, drawn * self.room)
 
     def sample_question(self, share: float) -> Question:
-        """The question for a first point: rows drawn at random, a share of all."""
+        """Return the question for a first point: rows drawn at random, a share of all."""
         return Question(self.at, nothing(), 0.0, 0, min(share, 1.0))
 
-    def _drawn(self) -> float:
+    def share_for_decided(self) -> float:
         """Return the share of the room for decided rows: the smaller the gap, the fewer move."""
         if not np.isfinite(self.width):
             return 0.0
-        # The dual bound may lag behind weights that hardly move any more: decided rows do not move then.
+        # The dual bound may lag behind weights that hardly move any more: decided rows do not move
+        # then.
         movement = min(self.estimate, self.change)
         return next(share for gap, share in DRAWN if not movement <= gap)
 
@@ -273,32 +340,64 @@ class ActiveSet(OverPasses):
         """Learn from a pass; return the problem over the rows taken along if it is to be solved."""
         if self.width == 0.0:
             return self.of_sample(setting, int(found.rows[0]))
-        w, paid = self.at, float(found.sums[0])
-        self.passes, self.active = self.passes + 1, found.taken
-        primal = primal_of(setting.C, paid, setting.regularizer.value(w))
+        self.passes += 1
+        self.active = found.taken
+        paid = float(found.sums[0])
+        primal = primal_of(setting.C, paid, setting.regularizer.value(self.at))
         self.change = relative(abs(primal - self.before), primal, self.before)
+
         # The best weights so far are the model.
         if primal < self.primal:
-            self.primal, self.paid, self.model = primal, paid, w
+            self.primal = primal
+            self.paid = paid
+            self.model = self.at
             self.estimate = relative(max(primal - self.dual, 0.0), primal, self.dual)
         width = self.width
-        self._widen(found)
-        if self.turns_back(setting.C, setting.regularizer, found.line, primal):
-            self.width = width  # the next point is close to `back`, whose rows gave it; those found here are far away
+        self.set_width(found)
+        w = self.at
+        if self.turn_back(setting, found.line, primal):
+            # The next point is close to `back`, whose rows gave the former width; those found here
+            # are far away.
+            self.width = width
             return None
         self.before = primal
         return Posed(w, setting, CAREFUL * setting.tol * abs(self.primal), 0.0)
 
     def of_sample(self, setting: Setting, rows: int) -> Posed:
-        """The problem over a sample that represents so many rows."""
+        """Return the problem over a sample that represents so many rows."""
         return Posed(self.at, setting, 0.0, ROUGH, rows, 0.5 * self.room)
 
-    def shortened(self) -> None:
-        """End where rounding hides what is left, or the step has no length any more."""
-        near = self.primal - self.dual <= ROUNDED * abs(self.primal)
-        self.ended = near or np.array_equal(self.at, self.back)
+    def turn_back(self, setting: Setting, line: np.ndarray, primal: float) -> bool:
+        """Turn to another place on the line if it is much lower, or the objective has not fallen.
 
-    def _widen(self, found: Findings) -> None:
+        Parameters
+        ----------
+        setting : Setting
+        line : ndarray of shape (len(PLACES),)
+            ``sum_i s_i phi_i`` at the places of the line.
+        primal : float
+            The objective at the point of the pass.
+        """
+        if not self.back.size:
+            return False
+        ahead = self.at - self.back
+        points = (self.back + place * ahead for place in PLACES)
+        charged = np.array([setting.regularizer.value(point) for point in points])
+        better = find_better(self.before, primal, primal_of(setting.C, line, charged))
+        if better > 0.0:
+            self.at = self.back + better * ahead
+            self.back = nothing()
+            return True
+        if primal < self.before:
+            return False
+        # The step was too long: to the nearest place. The end is where rounding hides what is left,
+        # or the step has no length any more.
+        self.at = self.back + PLACES[0] * ahead
+        is_rounding = self.primal - self.dual <= ROUNDED * abs(self.primal)
+        self.ended = is_rounding or np.array_equal(self.at, self.back)
+        return True
+
+    def set_width(self, found: Findings) -> None:
         """Choose the width at which about as many rows are free as there is room for."""
         self.room = min(self.most / max(float(found.rows[0]), 1.0), 1.0)
         if self.room >= 1.0:
@@ -309,38 +408,46 @@ class ActiveSet(OverPasses):
         # Shares of free rows at the widths of the ladder; they rise with the width.
         shares = np.maximum.accumulate(found.counts[:-1]) / counted
         self.crowded = self.crowded + 1 if shares[0] > self.room else 0
-        wanted = FILLED * (1.0 - self._drawn()) * self.room
+        wanted = FILLED * (1.0 - self.share_for_decided()) * self.room
         # The width of the wanted share, by interpolation between logarithms.
-        places = np.log(np.maximum(shares, 0.5 / counted)), np.log(LADDER)
-        self.width *= float(np.exp(np.interp(np.log(wanted), *places)))
+        known = np.log(np.maximum(shares, 0.5 / counted))
+        self.width *= float(np.exp(np.interp(np.log(wanted), known, np.log(LADDER))))
 
     def learn(self, setting: Setting, solved: Solved) -> bool:
         """Choose the next point; return True if the multipliers are the best dual point so far."""
         if self.width == 0.0:
-            self.at, self.width = solved.w, solved.width
+            self.at = solved.w
+            self.width = solved.width
             return False
         # The multipliers of free and decided rows together are a dual point: D(a) needs no pass.
         dual = dual_of(setting.C, solved.conjugates, setting.regularizer.conjugate(solved.pull))
-        former = self.dual if self.balanced or not setting.regularizer.intercept.constrained else -np.inf
-        better = solved.balanced and dual > former
-        if better:
+        is_known = self.is_balanced or not setting.regularizer.intercept.constrained
+        is_better = solved.is_balanced and dual > (self.dual if is_known else -np.inf)
+        if is_better:
             self.bound_by(dual, solved.pull, solved.conjugates, solved.charged, solved.sizes)
-        self.back, self.at = self.at, solved.w
-        return better
+        self.back = self.at
+        self.at = solved.w
+        return is_better
 
-    def bound_by(self, dual: float, pull: np.ndarray, conjugates: float, charged: float, sizes: np.ndarray) -> None:
+    def bound_by(
+        self, dual: float, pull: np.ndarray, conjugates: float, charged: float, sizes: np.ndarray
+    ) -> None:
         """Take over a dual point whose multipliers have the sum that a free intercept asks for."""
-        self.dual, self.conjugates, self.charged = dual, conjugates, charged
-        self.pull, self.sizes, self.balanced = pull, sizes, True
+        self.dual = dual
+        self.pull = pull
+        self.conjugates = conjugates
+        self.charged = charged
+        self.sizes = sizes
+        self.is_balanced = True
         self.estimate = relative(max(self.primal - dual, 0.0), self.primal, dual)
 
     def bound_sums(self, facts: Facts) -> Sums:
-        """The sums of the certificate of the best points, rounding bounded."""
-        found, point = (self.paid, self.conjugates, np.inf, self.charged, np.inf), PointSizes(*self.sizes.tolist())
+        """Return the sums of the certificate of the best points, rounding bounded."""
+        found = (self.paid, self.conjugates, np.inf, self.charged, np.inf)
+        point = PointSizes(*self.sizes.tolist())
         return bound_sums(facts, found, point, self.model, self.pull)
 
     def proves(self, intercept: Intercept) -> bool:
-        """True if there are two points, and the dual one is feasible."""
-        return bool(np.isfinite(self.dual) and np.isfinite(self.primal)) and (
-            self.balanced or not intercept.constrained
-        )
+        """Return True if there are two points, and the dual one is feasible."""
+        has_both = np.isfinite(self.dual) and np.isfinite(self.primal)
+        return bool(has_both and (self.is_balanced or not intercept.constrained))

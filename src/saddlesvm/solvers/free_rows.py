@@ -20,13 +20,16 @@ from saddlesvm.problem.bounds import add_sizes, point_sizes
 from saddlesvm.problem.sums import dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.layouts import Rows, combine_rows, dot_rows
-from saddlesvm.solvers.over_passes import LARGEST, SIZES, TRIALS, UNASKED, PassSums
-from saddlesvm.solvers.taken_rows import Taken, rows_taken
+from saddlesvm.solvers.over_passes import LARGEST, SIZES, UNASKED, PassSums
+from saddlesvm.solvers.search import PLACES
+from saddlesvm.solvers.taken_rows import Taken, take_along
 
-STRIP_VALUES, FEWEST_ROWS = 250_000, 256  # values of the rows that are looked at together: the cache holds them
+STRIP_VALUES = 250_000  # values of the rows that are looked at together: the cache holds them
+FEWEST_ROWS = 256  # rows that are looked at together, at least
 LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
 LADDER = 4.0 ** np.arange(-3, 4)  # widths at which rows are counted, per width asked
-NARROWEST = 1e-12, 1e12  # widths
+NARROWEST = 1e-12  # the narrowest and the widest width
+WIDEST = 1e12
 COUNTED = 8  # one strip of so many is counted
 
 
@@ -40,7 +43,7 @@ class Question(NamedTuple):
     back : ndarray of shape (d + 1,) or (0,)
         The point that the line to w comes from; empty for none.
     width : float
-        A row is free where a change of its margin by this much may change its multiplier.
+        A row is free if a change of its margin by this much may change its multiplier.
     most : int
         Free rows that a part may take along.
     drawn : float
@@ -54,14 +57,19 @@ class Question(NamedTuple):
     drawn: float
 
     def of_share(self, share: float) -> Question:
-        """The question to a share of the rows, which may take as much of the room along."""
+        """Return the question to a share of the rows, which may use as much of the room."""
         return self._replace(most=int(np.ceil(share * self.most)))
 
     def empty(self) -> Findings:
-        """The empty answer."""
-        shapes = (LOSS_SUMS, len(TRIALS), len(LADDER) + 1, 1, self.w.size, SIZES)
-        sums, line, counts, rows, pull, sizes = (np.zeros(shape) for shape in shapes)
-        return Findings(sums, line, counts, rows, pull, sizes)
+        """Return the empty answer."""
+        return Findings(
+            sums=np.zeros(LOSS_SUMS),
+            line=np.zeros(len(PLACES)),
+            counts=np.zeros(len(LADDER) + 1),
+            rows=np.zeros(1),
+            pull=np.zeros(self.w.size),
+            sizes=np.zeros(SIZES),
+        )
 
     def add_to(
         self,
@@ -72,7 +80,7 @@ class Question(NamedTuple):
         first: int = 0,
         seed: int = 0,
     ) -> None:
-        """Add what some rows tell, and put the multipliers of all of them at w into `alpha`.
+        """Add the answers of some rows, and put their multipliers at w into `alpha`.
 
         Parameters
         ----------
@@ -89,34 +97,43 @@ class Question(NamedTuple):
         """
         room = self.most - found.taken
         for number, chosen in enumerate(strips(terms.X, members, STRIP_VALUES)):
-            points, every = points_of(terms, chosen), np.arange(chosen.size)
+            points = points_of(terms, chosen)
+            every = np.arange(chosen.size)
+            norms = terms.norms[chosen]
             z = margins_of(terms, chosen, self.w)
             at = multipliers_at(points, every, z)
+
             # Free rows are taken along as long as there is room; the others count as decided.
             mask = free_rows(points, every, z, self.width)
             mask[np.flatnonzero(mask)[max(room, 0) :]] = False
-            taken, decided = np.flatnonzero(mask), np.flatnonzero(~mask)
+            taken = np.flatnonzero(mask)
+            decided = np.flatnonzero(~mask)
             room -= taken.size
+
             # How many rows are free at each width of the ladder, counted on a part of the strips.
             if number % COUNTED == 0:
-                found.counts[:-1] += [free_rows(points, every, z, step * self.width).sum() for step in LADDER]
+                for k, step in enumerate(LADDER):
+                    found.counts[k] += free_rows(points, every, z, step * self.width).sum()
                 found.counts[-1] += chosen.size
             found.rows[0] += chosen.size
+
             # All sums are over the decided rows, but the losses are over all rows.
             found.sums += loss_sums(points, decided, z[decided], 0.0, at)
             found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
-            norms = terms.norms[chosen]
             # f / C of the decided rows: sum_i a_i x_i.
             combine_rows(terms.X, chosen[decided], at[decided], found.pull)
-            sizes = point_sizes(terms.loss, points.y, norms, points.weights, decided, at, signs=True)
+            sizes = point_sizes(
+                terms.loss, points.y, norms, points.weights, decided, at, signs=True
+            )
             add_sizes(found.sizes, np.array(sizes), LARGEST)
             if self.back.size:
                 found.line += losses_on_line(points, margins_of(terms, chosen, self.back), z)
+
             # The draw depends on the place of the rows only, not on who reads them.
             random = np.random.default_rng([members.size, number, seed])
             drawn = decided[random.random(decided.size) < self.drawn]
             for some, pieces in ((taken, found.pieces), (drawn, found.drawn)):
-                own = rows_taken(terms.X, chosen, points, norms, at, some)
+                own = take_along(terms.X, chosen, points, norms, at, some)
                 pieces.extend(piece._replace(rows=first + piece.rows) for piece in own)
             if alpha.size:
                 alpha[chosen] = at
@@ -131,7 +148,7 @@ class Findings(PassSums):
     sums : ndarray of shape (5,)
         Of :func:`~saddlesvm.problem.sums.loss_sums` at w: the first over all rows, the others over
         the decided ones.
-    line : ndarray of shape (len(TRIALS),)
+    line : ndarray of shape (len(PLACES),)
         ``sum_i s_i phi_i`` at the places of the line; zeros without a line.
     counts : ndarray of shape (len(LADDER) + 1,)
         How many of the rows that were counted are free at each width, and how many were counted.
@@ -163,14 +180,18 @@ class Findings(PassSums):
 
 
 def free_rows(points: Pointwise, every: np.ndarray, z: np.ndarray, width: float) -> np.ndarray:
-    """Return True for rows whose multiplier a change of the margin by `width` may change."""
+    """Return which rows are free: a change of their margin by `width` may change the multiplier."""
     # Losses are convex: a multiplier that is the same at both ends is the same between.
-    return np.asarray(multipliers_at(points, every, z - width) != multipliers_at(points, every, z + width))
+    below = multipliers_at(points, every, z - width)
+    above = multipliers_at(points, every, z + width)
+    return np.asarray(below != above)
 
 
 def width_of(points: Pointwise, z: np.ndarray, share: float) -> float:
     """Return about the largest width at which at most this share of rows is free."""
-    every, (low, high) = np.arange(z.size), NARROWEST
+    every = np.arange(z.size)
+    low = NARROWEST
+    high = WIDEST
     if share >= 1.0:
         return np.inf
     while high > 1.1 * low:
@@ -184,19 +205,19 @@ def width_of(points: Pointwise, z: np.ndarray, share: float) -> float:
 
 
 def multipliers_at(points: Pointwise, every: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The multipliers that the losses have at some margins."""
+    """Return the multipliers that the losses have at some margins."""
     alpha = np.empty(z.size)
     dual_of_margins(points, every, z, 0.0, alpha)
     return alpha
 
 
 def points_of(terms: Terms, chosen: np.ndarray) -> Pointwise:
-    """Loss, labels and weights of some rows."""
+    """Return loss, labels and weights of some rows."""
     return Pointwise(terms.loss, terms.y[chosen], weights_at(terms.weights, chosen))
 
 
 def margins_of(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The margins of some rows."""
+    """Return the margins of some rows."""
     z = np.empty(chosen.size)
     dot_rows(terms.X, chosen, w, z)
     return z
@@ -204,12 +225,14 @@ def margins_of(terms: Terms, chosen: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 def losses_on_line(points: Pointwise, former: np.ndarray, z: np.ndarray) -> list[float]:
     """Return the losses at places of a line, by the margins at its start and at the point."""
-    every, nowhere = np.arange(z.size), np.zeros(z.size)
-    return [loss_sums(points, every, former + place * (z - former), 0.0, nowhere)[0] for place in TRIALS]
+    every = np.arange(z.size)
+    nowhere = np.zeros(z.size)
+    ahead = z - former
+    return [loss_sums(points, every, former + place * ahead, 0.0, nowhere)[0] for place in PLACES]
 
 
 def strips(X: Rows, members: np.ndarray, values: int) -> Iterator[np.ndarray]:
-    """The members, rows of about so many values at a time."""
+    """Yield the members, rows of about so many values at a time."""
     width = X.n_features + 1
     if X.sparse:
         width = X.data.size // max(X.indptr.size - 1, 1) + 1

@@ -31,7 +31,7 @@ from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary
 from saddlesvm.solvers.newton import AT_START
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses, is_wide
-from saddlesvm.solvers.over_passes import OverPasses, Setting
+from saddlesvm.solvers.over_passes import Setting
 from saddlesvm.solvers.sweeps import (
     FEWEST_BLOCKS,
     Sweeps,
@@ -93,7 +93,7 @@ class PassesState(SweepState):
     """
 
     alpha: np.ndarray = field(default_factory=nothing)
-    method: Any = field(default_factory=lambda: OverPasses(nothing()))
+    method: Any = None
     proving: bool = False
     proof: np.ndarray = field(default_factory=lambda: np.empty(0))
     dual_bound: np.ndarray = field(default_factory=lambda: np.empty(0))

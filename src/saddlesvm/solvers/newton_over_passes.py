@@ -36,11 +36,13 @@ from saddlesvm.solvers.equations import ROWS_PER_PASS, MatrixEquations
 from saddlesvm.solvers.look import Look, Looked
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
 from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
-from saddlesvm.solvers.over_passes import MATRICES, OverPasses, Setting
+from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.taken_rows import Taken
 from saddlesvm.solvers.task import FREE, Curvature, Found, Task, add_up
 
+# Matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal.
+MATRICES = 4.0
 FAR = 0.1  # relative gap above which the places of a line are looked at; a guess
 LEAST_BEND = 1e-3  # share of the largest curvature that a step assumes if no row bends; a guess
 PATIENCE = 20  # passes without a better bound: shorter steps need some; a guess

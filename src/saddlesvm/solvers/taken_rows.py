@@ -11,12 +11,26 @@ from saddlesvm.problem.terms import Pointwise, weights_at
 from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.layouts import Rows
 
-WORK_BYTES = 240  # of a row taken along, besides its values; measured: those of a Newton fit over them
+# Bytes of a row taken along, besides its values; measured: those of a Newton fit over them.
+WORK_BYTES = 240
 
 
 class Taken(NamedTuple):
-    """Some rows taken along: values, labels, weights (empty when all are 1), squared norms, the multipliers at the
-    point of the pass, and the rows' numbers."""
+    """Some rows taken along.
+
+    Attributes
+    ----------
+    X : Rows
+    y : ndarray of shape (k,)
+    weights : ndarray of shape (k,) or (0,)
+        Empty if all weights are 1.
+    norms : ndarray of shape (k,)
+        Squared norms.
+    alpha : ndarray of shape (k,)
+        The multipliers at the point of the pass.
+    rows : ndarray of shape (k,)
+        The rows' numbers.
+    """
 
     X: Rows
     y: np.ndarray
@@ -28,13 +42,18 @@ class Taken(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes that travel."""
-        return self.X.nbytes + sum(one.nbytes for one in self[1:])
+        return self.X.nbytes + sum(array.nbytes for array in self[1:])
 
 
-def rows_taken(
-    X: Rows, chosen: np.ndarray, points: Pointwise, norms: np.ndarray, alpha: np.ndarray, places: np.ndarray
+def take_along(
+    X: Rows,
+    chosen: np.ndarray,
+    points: Pointwise,
+    norms: np.ndarray,
+    alpha: np.ndarray,
+    places: np.ndarray,
 ) -> list[Taken]:
-    """Some of the chosen rows, taken along: a single piece, or none if there is no such row.
+    """Copy some of the chosen rows: a single piece, or none if there is no such row.
 
     Parameters
     ----------
@@ -49,12 +68,28 @@ def rows_taken(
     """
     if not places.size:
         return []
-    weights, rows = weights_at(points.weights, places), chosen[places]
-    return [Taken(X.taken(rows), points.y[places], weights, norms[places], alpha[places], rows)]
+    rows = chosen[places]
+    piece = Taken(
+        X=X.taken(rows),
+        y=points.y[places],
+        weights=weights_at(points.weights, places),
+        norms=norms[places],
+        alpha=alpha[places],
+        rows=rows,
+    )
+    return [piece]
 
 
-def joined(pieces: Sequence[Taken]) -> Taken:
+def join_pieces(pieces: Sequence[Taken]) -> Taken:
     """Return all rows of some pieces, at least one, with their weights."""
-    y, norms, alpha, rows = (np.concatenate([piece[k] for piece in pieces]) for k in (1, 3, 4, 5))
-    weights = np.concatenate([piece.weights if piece.weights.size else np.ones(piece.y.size) for piece in pieces])
-    return Taken(stacked_rows([piece.X for piece in pieces]), y, weights, norms, alpha, rows)
+    weights = []
+    for piece in pieces:
+        weights.append(piece.weights if piece.weights.size else np.ones(piece.y.size))
+    return Taken(
+        X=stacked_rows([piece.X for piece in pieces]),
+        y=np.concatenate([piece.y for piece in pieces]),
+        weights=np.concatenate(weights),
+        norms=np.concatenate([piece.norms for piece in pieces]),
+        alpha=np.concatenate([piece.alpha for piece in pieces]),
+        rows=np.concatenate([piece.rows for piece in pieces]),
+    )
