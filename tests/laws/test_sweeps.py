@@ -95,10 +95,8 @@ def sweeps() -> Iterator[tuple[str, Sweeps]]:
     for intercept in ("regularized", "free"):
         hard = two_classes(SquaredHinge(), sizes=FALLING, plan=UNEQUAL, C=1e3, intercept=intercept)
         for name, solver in {"newton": NewtonOnFiles(), "auto": AutoOnFiles()}.items():
-            once = 0 if name == "newton" and intercept == "regularized" else None
-            limits = Limits(tol=1e-6, max_epochs=40)
-            stops = (1, 5, 7) if name == "newton" else (1, 5, 8, 10)
-            yield f"{name}, {intercept}", Sweeps(hard, solver, limits, stops, passes=once)
+            once = 0 if intercept == "regularized" else None
+            yield f"{name}, {intercept}", Sweeps(hard, solver, Limits(tol=1e-6, max_epochs=40), (1, 5, 7), passes=once)
         for name, solver in {"newton": NewtonOnFiles(memory=0.0), "auto": AutoOnFiles(1.0)}.items():
             wide = Sweeps(hard, solver, Limits(tol=1e-6, max_epochs=120), (1, 7, 11, 15, 20))
             yield f"{name} without room for a matrix, {intercept}", wide

@@ -1,12 +1,16 @@
-"""The automatic solver for rows in files: blocks of the dual first, then perhaps Newton's method.
+"""The automatic solver for rows in files: Newton's method, or blocks of the dual before it.
 
-For piecewise linear losses the active-set method takes the place of Newton's method, and is meant
-by that name below. Both read every row once a sweep, and so the choice is one between numbers of
-sweeps. Blocks of coordinate descent have the first sweeps: they certify easy problems in three. The
-fall of their gap tells how many sweeps they have left. Newton's method needs a handful, whatever C
-is, but each of its sweeps adds up a matrix, too. All problems that share the readings change over
-together, at the end of a sweep. Only the active-set method gives way again, if too many rows are
-free.
+Smooth losses over few features take Newton's method from the first sweep: 48 fits of 20,000 x 20
+(two smooth losses, four values of C, three data sets, to 1e-3 and 1e-5) take 0.6 times the sweeps
+that they take with blocks before it, and none takes more.
+
+Otherwise blocks of coordinate descent have the first sweeps: they certify easy problems in three.
+The fall of their gap tells how many sweeps they have left. For piecewise linear losses the
+active-set method takes the place of Newton's method, and is meant by that name below. Both read
+every row once a sweep, and so the choice is one between numbers of sweeps. Newton's method needs a
+handful, whatever C is, but each of its sweeps adds up a matrix, too. All problems that share the
+readings change over together, at the end of a sweep. Only the active-set method gives way again, if
+too many rows are free.
 """
 
 from __future__ import annotations
@@ -39,6 +43,9 @@ ACTIVE_SET_SWEEPS = 4.0  # the same of the active-set method; measured
 EACH_POWER = 0.35  # sweeps more for each power of ten that the gap falls by; measured
 MOST_SWEEPS = 40  # sweeps of the active-set method, at most: coordinate descent then goes on
 FEWEST = 2  # sweeps of coordinate descent before the first comparison; a guess
+# Features up to which smooth losses take Newton's method at once: the sum of more matrices takes
+# longer than the pass; derived.
+AT_ONCE = 300
 SHARE = 0.25  # of the memory, that the matrices of Newton's method may take; a guess
 # Rows per feature that must fit into the memory for the active set: about one is strictly inside
 # its bounds.
@@ -102,10 +109,11 @@ class AutoOnFiles(OverFiles, Choosing):
     phases: ClassVar[tuple[str, ...]] = (DESCENT, NEWTON)
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
-        """Begin with coordinate descent; at weights alone with Newton's method, if allowed."""
+        """Begin with Newton's method if it suits, or if a start has weights alone."""
         state = OnFilesState(w=nothing(), seed=seed)
         has_weights_alone = start is not None and start.w is not None and start.alpha is None
-        if has_weights_alone and self.begins_at_weights(problem):
+        is_small = is_smooth(problem.loss) and problem.n_features <= AT_ONCE
+        if self.begins_at_weights(problem) and (is_small or has_weights_alone):
             state.phase = NEWTON
         state.inner = self.at_work(problem, state).init(problem, seed, start)
         state.update()
