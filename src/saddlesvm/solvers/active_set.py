@@ -39,10 +39,10 @@ from saddlesvm.problem.bounds import (
     PointSizes,
     Sums,
     add_sizes,
+    bound_sums,
     dual_of,
     point_sizes,
     primal_of,
-    bound_sums,
 )
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance

@@ -112,7 +112,7 @@ class AutoOnFiles(OverFiles, Choosing):
         """Begin with Newton's method if it suits, or if a start has weights alone."""
         state = OnFilesState(w=nothing(), seed=seed)
         has_weights_alone = start is not None and start.w is not None and start.alpha is None
-        is_small = is_smooth(problem.loss) and problem.n_features <= AT_ONCE
+        is_small = problem.is_smooth and problem.n_features <= AT_ONCE
         if self.begins_at_weights(problem) and (is_small or has_weights_alone):
             state.phase = NEWTON
         state.inner = self.at_work(problem, state).init(problem, seed, start)
