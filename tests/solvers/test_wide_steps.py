@@ -47,19 +47,24 @@ def test_conjugate_gradients_reach_the_solution_in_as_many_products_as_there_are
     rows, gradient = np.random.default_rng(2).normal(size=(40, 6)), np.arange(1.0, 7.0)
     penalty, inner = np.ones(6), ProductsOverPasses()
     inner.begin_at(gradient, penalty, (rows**2).sum(axis=0), np.empty(0))
+    H = np.eye(6) + rows.T @ rows
+
+    def fall() -> float:
+        return float(-gradient @ inner.solution - 0.5 * inner.solution @ H @ inner.solution)
+
     falls = []
     inner.target = 1e-20
     while inner.under_way and inner.iterations < 6:
         inner.go_on(penalty, rows.T @ (rows @ inner.direction))
-        falls.append(inner.fall(gradient))
-    best = np.linalg.solve(np.eye(6) + rows.T @ rows, -gradient)
+        falls.append(fall())
+    best = np.linalg.solve(H, -gradient)
     assert np.allclose(inner.solution, best, rtol=1e-8)
     assert falls == sorted(falls)
     assert falls[-1] == pytest.approx(-0.5 * gradient @ best)
     inner.begin_at(
         gradient, penalty, (rows**2).sum(axis=0), rows.T @ (rows @ inner.direction)
     )  # with a product at hand
-    assert inner.fall(gradient) >= 0.0
+    assert fall() >= 0.0
 
 
 def test_what_a_sweep_proves_is_true_between_looks_too(tmp_path: Path) -> None:

@@ -40,12 +40,13 @@ from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import CSR, Rows, U
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.solvers.conjugate import MOST_ITERATIONS, conjugate_gradients
+from saddlesvm.solvers.equations import conjugate_gradients
 from saddlesvm.solvers.linear_algebra import add_outer, blocks, cholesky, widen
 from saddlesvm.solvers.smoothed import hessian_diagonal
 from saddlesvm.solvers.task import FREE
 
 FACTORED = 2_500  # features up to which H is factored
+MOST_ITERATIONS = 500  # of conjugate gradients; a guess
 # rows whose t is computed, where features are too many for a factor, and random sums of rows
 SAMPLED = 8
 PROBES = 8
@@ -226,10 +227,8 @@ def _forms_by_products(
             block.add(bend[block.rows, None] * block.scores(V), out)
         return out
 
-    start = np.zeros_like(rhs)
-    precision = math.sqrt(SOLVED)
-    found, *_ = conjugate_gradients(
-        product, lambda r: r / diagonals, rhs, start, precision, MOST_ITERATIONS
+    found, _ = conjugate_gradients(
+        product, lambda r: r / diagonals, rhs, MOST_ITERATIONS, math.sqrt(SOLVED)
     )
     return np.einsum("ij,ij->i", X.by_class(found), given)
 

@@ -149,7 +149,7 @@ def conjugate_gradients(
     D = np.zeros_like(target)
     residual = target.copy()
     solved = precondition(residual)
-    search = solved
+    search = solved.copy()
     size = float(np.vdot(residual, solved))
     first = size
     for _ in range(most):
@@ -157,7 +157,11 @@ def conjugate_gradients(
             break
         # The minimum along the search direction.
         curved = multiply(search)
-        length = size / float(np.vdot(search, curved))
+        bend = float(np.vdot(search, curved))
+        if not bend > 0.0:
+            # Rounding hides the curvature along the search direction.
+            return D, True
+        length = size / bend
         D += length * search
         residual -= length * curved
         # The next direction is conjugate to the earlier ones.

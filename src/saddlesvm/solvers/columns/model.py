@@ -24,7 +24,7 @@ from saddlesvm.solvers.columns.kernels import (
     violations,
 )
 from saddlesvm.solvers.columns.store import ColumnStore, Gram
-from saddlesvm.solvers.conjugate import MODEL_FORCING, MOST_PRODUCTS, conjugate_gradients
+from saddlesvm.solvers.equations import conjugate_gradients
 from saddlesvm.solvers.linear_algebra import cholesky
 
 # Passes over a matrix between two Newton steps on the support: measured on rcv1-binary, l1,
@@ -37,6 +37,8 @@ TINY = (
 )
 GROWTH = 10.0  # factor of that share after a short step
 MOST_COORDINATES = 4000  # of a matrix
+MODEL_FORCING = 0.05  # relative residual at which conjugate gradients stop; a guess
+MOST_PRODUCTS = 100  # iterations of conjugate gradients at most; a guess
 # Products of a matrix of sparse columns for each stored value: it then costs as much as 500
 # passes.
 WORTH = 1500.0
@@ -193,9 +195,8 @@ class WorkingSet:
             whole[support] = p
             return self.slopes(model.bend * self.moved(whole))[support] + model.own[support] * p
 
-        start = np.zeros(support.size)
         return conjugate_gradients(
-            product, lambda r: r / diagonal, wanted, start, MODEL_FORCING, MOST_PRODUCTS
+            product, lambda r: r / diagonal, wanted, MOST_PRODUCTS, MODEL_FORCING
         )[0]
 
     def _by_matrix(self, model: QuadraticModel, tolerance: float) -> np.ndarray:
