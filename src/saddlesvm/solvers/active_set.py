@@ -98,27 +98,13 @@ class Posed(NamedTuple):
         C = setting.C
         is_free = setting.regularizer.intercept.constrained
         count = found.taken
-        rows = np.concatenate(
-            [np.empty(0, dtype=np.int64), *(piece.rows for piece in found.pieces)]
-        )
         pull = C * found.pull
         sizes = found.sizes.copy()
 
-        # No free row: the losses are linear, and w is the pull itself.
         if not found.pieces and not found.drawn:
-            w = pull.copy()
-            if is_free:
-                w[-1] += self.w[-1]
-            return Solved(
-                w=w,
-                pull=pull,
-                conjugates=found.sums[1],
-                charged=found.sums[3],
-                sizes=sizes,
-                alpha=np.empty(0),
-                rows=rows,
-                is_balanced=not is_free or has_equal_signs(sizes),
-            )
+            return self.solve_linear(found, pull)
+        nobody = np.empty(0, dtype=np.int64)
+        rows = np.concatenate([nobody, *(piece.rows for piece in found.pieces)])
 
         # Newton's method for rows in memory.
         problem, start, stretch = self.pose(found)
@@ -157,6 +143,23 @@ class Posed(NamedTuple):
             rows=rows,
             width=width,
             is_balanced=not is_free or has_equal_signs(sizes),
+        )
+
+    def solve_linear(self, found: Findings, pull: np.ndarray) -> Solved:
+        """Solve if no row is free: the losses are linear, and w is the pull itself."""
+        is_free = self.setting.regularizer.intercept.constrained
+        w = pull.copy()
+        if is_free:
+            w[-1] += self.w[-1]
+        return Solved(
+            w=w,
+            pull=pull,
+            conjugates=found.sums[1],
+            charged=found.sums[3],
+            sizes=found.sizes,
+            alpha=np.empty(0),
+            rows=np.empty(0, dtype=np.int64),
+            is_balanced=not is_free or has_equal_signs(found.sizes),
         )
 
     def pose(self, found: Findings) -> tuple[Problem, np.ndarray, float]:
