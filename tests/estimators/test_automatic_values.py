@@ -9,26 +9,24 @@ import pytest
 
 from saddlesvm import LinearSVC
 from saddlesvm.estimators.automatic_C import AutomaticC, next_place
-from saddlesvm.estimators.leave_one_out import LeaveOneOut, leave_one_out
+from saddlesvm.estimators.leave_one_out import leave_one_out
 
 N = 1_000
-NOTHING = np.empty(0)
 
 
-def estimate(error: float, log_loss: float) -> LeaveOneOut:
-    """An estimate with an error; not to be trusted if it is infinite."""
+def judged(error: float, log_loss: float) -> tuple[float, float, float]:
+    """What is known of a value; its error is not to be trusted if it is infinite."""
     noise = float(np.sqrt(error * (1.0 - error) / N)) if np.isfinite(error) else 0.0
-    trusted = bool(np.isfinite(error))
-    return LeaveOneOut(NOTHING, NOTHING, NOTHING, error, 0.0, 1.0, log_loss, noise, 1, 0.5, None, trusted, [])
+    return error, noise, log_loss
 
 
 def visited(how: AutomaticC, errors: Any, log_losses: Any) -> list[int]:
     """The places that are estimated, in their order."""
-    seen: dict[int, LeaveOneOut] = {}
+    seen: dict[int, tuple[float, float, float]] = {}
     while (place := next_place(how, seen)) is not None:
         assert place not in seen
         assert 0 <= place < how.size
-        seen[place] = estimate(float(errors[place]), float(log_losses[place]))
+        seen[place] = judged(float(errors[place]), float(log_losses[place]))
     return list(seen)
 
 

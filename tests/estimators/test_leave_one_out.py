@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, leave_one_out
-from saddlesvm.answers import row_estimates as estimates
 from saddlesvm.estimators.automatic_C import AutomaticC
+from saddlesvm.estimators.held_out import draw_folds
 
 N = 70
 LOSSES = ["hinge", "squared_hinge", "logistic"]
@@ -104,23 +104,27 @@ def test_a_free_intercept_is_proven_and_bounded_without_curvature_too():
     assert found.error_low <= np.mean((exact > 0.0) != (y > 0)) <= found.error_high
 
 
-def test_wide_data_use_a_sample_of_the_rows(monkeypatch):
+def test_wide_rows_have_no_estimates_and_C_auto_is_chosen_by_folds():
     X, y = rows(n=60, d=30, seed=5)
-    model = LinearSVC(loss="logistic", C=0.1, tol=1e-6, random_state=0).fit(X, y)
-    whole = leave_one_out(model, X, y)
-    monkeypatch.setattr(estimates, "FACTORED", 10)
-    monkeypatch.setattr(estimates, "SOLVED", 1e-8)
-    monkeypatch.setattr(estimates, "SAMPLED", 60)
-    np.testing.assert_allclose(leave_one_out(model, X, y).margins, whole.margins, rtol=1e-5, atol=1e-6)
-    monkeypatch.setattr(estimates, "SAMPLED", 20)
-    sampled = leave_one_out(model, X, y)
-    moved = whole.margins - model.decision_function(X)
-    assert np.linalg.norm(sampled.margins - whole.margins) < 0.4 * np.linalg.norm(moved)
-    np.testing.assert_array_equal(sampled.margins, leave_one_out(model, X, y).margins)
-    monkeypatch.setattr(estimates, "SAMPLED", 2)
-    monkeypatch.setattr(estimates, "KNOWN", 0.0)  # two rows say little: sums of all rows are solved for
-    summed = leave_one_out(model, X, y)
-    assert np.linalg.norm(summed.margins - whole.margins) < 0.4 * np.linalg.norm(moved)
+    wide = sparse.hstack([sparse.csr_array(X), sparse.csr_array((60, 2_500))], format="csr")
+    model = LinearSVC(loss="logistic", C=0.1, tol=1e-6, random_state=0).fit(wide, y)
+    with pytest.raises(ValueError, match="needs at most 2,500 features; this model has 2,530: use cross-validation"):
+        leave_one_out(model, wide, y)
+    chosen = LinearSVC(C="auto:low=1e-2,high=1e2,size=5", random_state=0).fit(wide, y)
+    choice = chosen.choice_
+    assert choice.by_folds
+    assert choice.estimates == []
+    np.testing.assert_array_equal(chosen.path_.Cs, choice.Cs)
+    folds = draw_folds(y, None, 0)
+    for C, error in zip(choice.Cs, choice.errors, strict=True):
+        wrong = np.concatenate(
+            [
+                LinearSVC(C=C, random_state=0).fit(wide[folds != k], y[folds != k]).predict(wide[folds == k])
+                != y[folds == k]
+                for k in range(5)
+            ]
+        )
+        assert error == pytest.approx(wrong.mean(), abs=2 / 60)  # a fit to 1e-2 may turn a label
 
 
 def test_a_model_that_fits_whatever_its_rows_say_is_not_trusted():

@@ -18,7 +18,8 @@ from sklearn.model_selection import train_test_split
 
 from saddlesvm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.data import DataError
-from saddlesvm.estimators.calibration import couple_pairs, draw_folds
+from saddlesvm.estimators.calibration import couple_pairs
+from saddlesvm.estimators.held_out import draw_folds
 from saddlesvm.models.persistence import load, save
 from support.classes import blobs
 from support.libsvm_text import write_libsvm

@@ -503,7 +503,7 @@ class LeftOut:
     ----------
     rows : RowEstimates
     near : Vicinity or None
-        None if the loss has no curvature, or there are too many features for its factor.
+        None if the loss has no curvature.
     """
 
     rows: RowEstimates
@@ -557,7 +557,7 @@ def leave_out_rows(
         known = bounds.low, bounds.high
         if not np.isfinite(bounds.high - bounds.low).all():
             known = bounds_of_dual_point(problem, near.z, near.w, beta)
-        rows = RowEstimates(margins, *known, int(np.count_nonzero(bends)), taken, 0.0)
+        rows = RowEstimates(margins, *known, int(np.count_nonzero(bends)), taken)
     else:
         rows = row_estimates(problem, w, beta)
     # Both bounds hold: the narrower one counts.
@@ -596,4 +596,4 @@ def leave_out_groups(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
             margins[rows] = found.Z[rows, k]
             error[rows] = found.row_errors(rows)[:, k]
     inside = int(np.count_nonzero(near.bend))
-    return RowEstimates(margins, margins - error, margins + error, inside, 1.0 - share, 0.0)
+    return RowEstimates(margins, margins - error, margins + error, inside, 1.0 - share)

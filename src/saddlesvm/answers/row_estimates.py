@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.linalg.lapack import dpotri
@@ -37,24 +36,12 @@ from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
-from saddlesvm.rows.class_rows import class_blocks
 from saddlesvm.rows.layouts import CSR, Rows, U
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.solvers.equations import conjugate_gradients
 from saddlesvm.solvers.linear_algebra import add_outer, blocks, cholesky, widen
-from saddlesvm.solvers.smoothed import hessian_diagonal
 from saddlesvm.solvers.task import FREE
 
-FACTORED = 2_500  # features up to which H is factored
-MOST_ITERATIONS = 500  # of conjugate gradients; a guess
-# rows whose t is computed, where features are too many for a factor, and random sums of rows
-SAMPLED = 8
-PROBES = 8
-# Relative standard error of the sample's mean of t / ||x||^2 above which sums are solved for.
-KNOWN = 0.02
-FEW = 0.5  # share of the rows below which those that bend are copied for the products
-# Share of t that the solution of the equations may miss: the square of that of their residual.
-SOLVED = 1e-2
+FACTORED = 2_500  # features up to which H is factored: the estimates need its inverse
 STRETCH = 0.5  # width of rounded corners, as a share of the margins' typical distance from them
 SLACK_OF_SUMS = 1.0 + 2.0**-40  # what some roundings multiply a bound by, at most
 NEXT_TO_NOTHING = 1e-4  # the same share for losses without corners, a plain difference quotient
@@ -83,9 +70,6 @@ class RowEstimates:
     taken : float
         Mean of ``h_i t_i`` over the rows that bend: the share of their freedom that the model takes
         up, from 0 to 1.
-    spread : float
-        Relative standard deviation of ``t_i / ||x_i||^2`` among sampled rows; 0 where every t was
-        computed.
     """
 
     margins: np.ndarray
@@ -93,24 +77,21 @@ class RowEstimates:
     high: np.ndarray
     inside: int
     taken: float
-    spread: float
 
 
 def row_estimates(
-    problem: Problem, w: np.ndarray, beta: np.ndarray, seed: int = 0, *, bounded: bool = True
+    problem: Problem, w: np.ndarray, beta: np.ndarray, *, bounded: bool = True
 ) -> RowEstimates:
     """Estimate every row's margin without it.
 
     Parameters
     ----------
     problem : Problem
-        All rows are members.
+        All rows are members; with at most `FACTORED` features.
     w : ndarray of shape (d + 1,)
         The model; the last place is the virtual feature's.
     beta : ndarray of shape (n,)
         Dual variables in the C form.
-    seed : int, default=0
-        Seed for the choice of the sampled rows.
     bounded : bool, default=True
         Compute the bounds, too; without them they are infinite.
     """
@@ -124,7 +105,11 @@ def row_estimates(
         pulls = np.zeros(z.size)
         dual_of_margins(problem.pointwise, problem.members, z, 0.0, pulls)
         pulls *= problem.C
-    t, spread = _leverages(problem, bend, np.flatnonzero(pulls), seed)
+    # The leverages t_i = x_i' H^-1 x_i of the rows that pull, by the inverse of H.
+    wanted = np.flatnonzero(pulls)
+    H = curvature_matrix(problem, bend, np.flatnonzero(bend), penalty_of(problem))
+    t = np.zeros(z.size)
+    t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(H))
     # One Newton step without row i: z_i - beta_i t_i / (1 - h_i t_i).
     moved = z - pulls * t / np.maximum(1.0 - bend * t, 1e-12)
     if bounded:
@@ -134,7 +119,7 @@ def row_estimates(
         high = np.full(z.size, np.inf)
     inside = np.flatnonzero(bend * t)
     taken = float(np.mean((bend * t)[inside])) if inside.size else 0.0
-    return RowEstimates(moved, low, high, int(np.count_nonzero(bend)), taken, spread)
+    return RowEstimates(moved, low, high, int(np.count_nonzero(bend)), taken)
 
 
 def _stretch(problem: Problem, z: np.ndarray) -> float:
@@ -152,85 +137,6 @@ def _bending(problem: Problem, z: np.ndarray, width: float) -> np.ndarray:
     dual_of_margins(problem.pointwise, problem.members, z, -0.5 * width, left)
     dual_of_margins(problem.pointwise, problem.members, z, 0.5 * width, right)
     return np.maximum(problem.C * (left - right) / width, 0.0)
-
-
-def _leverages(
-    problem: Problem, bend: np.ndarray, wanted: np.ndarray, seed: int
-) -> tuple[np.ndarray, float]:
-    """Return ``t_i`` of the wanted rows, zero for others, and the spread among sampled ones."""
-    t = np.zeros(bend.size)
-    inside = np.flatnonzero(bend)
-    # Few features: t_i = x_i' H^-1 x_i by the inverse of H.
-    if problem.n_features <= FACTORED:
-        H = curvature_matrix(problem, bend, inside, penalty_of(problem))
-        t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(H))
-        return t, 0.0
-    wanted = wanted[problem.norms[wanted] > 0.0]
-    if not wanted.size:
-        return t, 0.0
-    random = np.random.default_rng(seed)
-    # Many features: t_i / ||x_i||^2 of a sample, by conjugate gradients, stands for the others.
-    sample = random.permutation(wanted)[:SAMPLED]
-    forms = partial(_forms_by_products, problem, bend, inside)
-    solved = forms(widen(problem.X, sample, np.ones(sample.size)))
-    quotients = solved / problem.norms[sample]
-    typical = float(np.mean(quotients))
-    spread = float(np.std(quotients) / max(np.mean(quotients), 1e-300))
-    # Quotients that differ much: random combinations of all rows give their mean without bias.
-    if spread > KNOWN * math.sqrt(sample.size):
-        typical = float(forms(_probes(problem, wanted, random)).mean()) / wanted.size
-    t[wanted] = typical * problem.norms[wanted]
-    t[sample] = solved
-    return t, spread
-
-
-def _probes(problem: Problem, wanted: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Sums of the wanted rows at unit length with random signs, shape (PROBES, d + 1).
-
-    The mean of ``v' H^-1 v`` over them is an estimate of the sum of ``t_i / ||x_i||^2`` without
-    bias (Hutchinson 1990).
-    """
-    X = problem.X
-    signs = np.zeros((problem.y.size, PROBES))
-    # Rows at unit length, so that each counts as a quotient t_i / ||x_i||^2.
-    signs[wanted] = random.choice([-1.0, 1.0], (wanted.size, PROBES)) / np.sqrt(
-        problem.norms[wanted, None]
-    )
-    sums = np.zeros(X.weights_shape(PROBES))
-    for block in class_blocks(X, PROBES, np.float64):
-        block.add(signs[block.rows], sums)
-    return X.by_class(sums)
-
-
-def _forms_by_products(
-    problem: Problem, bend: np.ndarray, inside: np.ndarray, given: np.ndarray
-) -> np.ndarray:
-    """Return ``v' H^-1 v`` of a few vectors, shape (k, d + 1), by conjugate gradients."""
-    X = problem.X
-    penalty = penalty_of(problem)
-    count = len(given)
-    diagonal = penalty.copy()
-    hessian_diagonal(X, inside, bend, diagonal)
-    rhs = np.ascontiguousarray(X.by_class(given))
-    penalties, diagonals = (
-        np.ascontiguousarray(X.by_class(np.tile(one, (count, 1)))) for one in (penalty, diagonal)
-    )
-    # Few rows bend: a copy of them makes each product cheaper.
-    if inside.size < FEW * bend.size:
-        X = X.taken(inside)
-        bend = bend[inside]
-
-    def product(V: np.ndarray) -> np.ndarray:
-        # H V = P V + X' B X V, without H.
-        out = penalties * V
-        for block in class_blocks(X, count, np.float64):
-            block.add(bend[block.rows, None] * block.scores(V), out)
-        return out
-
-    found, _ = conjugate_gradients(
-        product, lambda r: r / diagonals, rhs, MOST_ITERATIONS, math.sqrt(SOLVED)
-    )
-    return np.einsum("ij,ij->i", X.by_class(found), given)
 
 
 def curvature_matrix(

@@ -9,29 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
-from sklearn.metrics import hamming_loss, make_scorer
-from sklearn.model_selection import GroupKFold, check_cv
+from sklearn.model_selection import GroupKFold
 
+from saddlesvm.answers.row_estimates import FACTORED
 from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import split_store
-from saddlesvm.data.label_checks import (
-    check_indicator,
-    check_labels,
-    check_weights,
-    has_columns,
-    refuse_columns,
-)
+from saddlesvm.data.label_checks import check_labels, check_weights, refuse_columns
 from saddlesvm.estimators.base import option_of
-from saddlesvm.estimators.calibration import FOLDS
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, former_fit
+from saddlesvm.estimators.held_out import HeldOut
 from saddlesvm.estimators.leave_one_out import (
     LeaveOneOut,
+    Truth,
     bounds_of_error,
     estimate_rows,
     rows_of_groups,
 )
-from saddlesvm.estimators.path_search import PathSearch, certified_path
+from saddlesvm.estimators.path_search import PathSearch
 from saddlesvm.estimators.register import ENDS, GAP
 from saddlesvm.estimators.training import fit_copy
 from saddlesvm.runtime.allowed import (
@@ -62,11 +57,9 @@ NOISE = 0.25
 # Relative difference of the log losses up to which two models count as the same; guessed.
 SAME = 0.1
 
-Folds = list[tuple[np.ndarray, np.ndarray]]
-# Shares of the rest of max_time that the parts of a choice may take, one after the other; guessed.
-TIME_OF_ESTIMATES = 0.75
-TIME_OF_PATH = 0.5
-TIME_OF_FOLDS = 0.8
+TIME_OF_CHOICE = 0.75  # share of max_time for the choice; the last fit has the rest; guessed
+
+Judged = tuple[float, float, float]  # the error at a value of C, its standard error, the log loss
 
 
 @dataclass(frozen=True)
@@ -242,47 +235,72 @@ def choose_C(
         )
     template = clone(model).set_params(C=1.0)
     design = check_design(X)
-    folds = None if groups is None else _split_groups(model, groups, design.shape[0])
+    n, d = design.shape
+    folds = (
+        None if groups is None else _split_groups(model, groups, check_weights(sample_weight, n), n)
+    )
     grid = np.geomspace(how.low, how.high, how.size)
-    seen: dict[int, LeaveOneOut] = {}
+    estimates: dict[int, LeaveOneOut] = {}
+    judged: dict[int, Judged] = {}
+    by_folds = folds is not None or d > FACTORED
+    held_out: HeldOut | None = None
+
+    def judge(place: int, fitted: Fitted) -> Judged:
+        """Return the error at a value, its noise and the log loss."""
+        nonlocal held_out
+        if not by_folds:
+            found = estimate_rows(fitted, design, y, sample_weight)
+            estimates[place] = found
+            return found.error if found.trusted else np.inf, found.standard_error, found.log_loss
+        held_out = held_out or HeldOut(fitted, design, y, sample_weight, folds)
+        scores = held_out.scores(fitted, tol=how.gap)
+        truth = Truth(fitted, y, sample_weight, n)
+        errors = truth.row_errors(scores)
+        return (
+            truth.mean(errors)[0],
+            _noise_of_folds(errors, held_out.folds),
+            truth.log_loss(scores),
+        )
 
     def next_C(fits: dict[float, Fitted]) -> float | None:
-        """Estimate the newest fit, and return the next C to fit."""
-        for k in np.flatnonzero(np.isin(grid, list(fits))).tolist():
-            if k not in seen:
-                seen[k] = estimate_rows(fits[grid[k]], design, y, sample_weight)
-        if seen and clock() >= end_of_fit():
-            return None
-        place = next_place(how, seen)
-        return None if place is None else float(grid[place])
+        """Judge the fits that are wanted, and return the next C to fit; None if they suffice."""
+        nonlocal by_folds
+        while not (judged and clock() >= end_of_fit()):
+            place = next_place(how, judged)
+            # No estimate is reliable: folds judge the same fits.
+            if place is None and not by_folds and not _has_trusted(judged):
+                by_folds = True
+                estimates.clear()
+                judged.clear()
+                place = next_place(how, judged)
+            if place is None:
+                break
+            C = float(grid[place])
+            if C not in fits:
+                return C
+            judged[place] = judge(place, fits[C])
+        return None
 
-    # Fits at the values to estimate; with groups, a path over every C of each fold instead.
-    if folds is None:
-        with limit_to_share(TIME_OF_ESTIMATES):
-            path = PathSearch(template, (X, y, sample_weight), how.gap).visit(next_C)
-    else:
-        with limit_to_share(TIME_OF_PATH):
-            ends = how.low, how.high
-            path = certified_path(template, X, y, ends, how.gap, sample_weight=sample_weight)
-    # Errors by estimates; by folds if no estimate is reliable.
-    estimates = [seen[k] for k in sorted(seen)]
-    Cs = grid[sorted(seen)] if seen else path.grid(how.size)
-    errors, noise = _collect_errors(estimates)
-    by_folds = not np.isfinite(errors).any()
-    if by_folds:
-        template.set_params(checkpoint=None)
-        with limit_to_share(TIME_OF_FOLDS):
-            errors, noise = _measure_folds(template, how, Cs, design, y, sample_weight, folds)
-    log_losses = np.array([one.log_loss for one in estimates] or np.full(Cs.size, np.nan))
+    with limit_to_share(TIME_OF_CHOICE):
+        path = PathSearch(template, (X, y, sample_weight), how.gap).visit(next_C)
+    # The time may have ended before the only fit was judged.
+    if not judged:
+        judged[int(np.flatnonzero(grid == path.Cs[0])[0])] = (np.inf, 0.0, np.nan)
+    places = sorted(judged)
+    errors, noise, log_losses = np.array([judged[k] for k in places]).T
     place = _choose_place(how.rule, errors, noise, log_losses)
-    return Choice(float(Cs[place]), Cs, estimates, errors, noise, path, by_folds)
+    Cs = grid[places]
+    found = [estimates[k] for k in sorted(estimates)]
+    return Choice(float(Cs[place]), Cs, found, errors, noise, path, by_folds)
 
 
-def next_place(how: AutomaticC, seen: dict[int, LeaveOneOut]) -> int | None:
-    """Return the number of the value to estimate next; None if the estimates suffice."""
-    places = sorted(seen)
-    errors, noise = _collect_errors([seen[k] for k in places])
-    trusted = np.isfinite(errors)
+def next_place(how: AutomaticC, judged: dict[int, Judged]) -> int | None:
+    """Return the number of the value to judge next; None if the judged values suffice.
+
+    `judged` has the error, its noise and the log loss of values by their numbers.
+    """
+    places = sorted(judged)
+    errors, noise, log_losses = np.array([judged[k] for k in places]).reshape(-1, 3).T
     coarse = np.unique(
         np.linspace(0, how.size - 1, min(COARSE, how.size)).round().astype(int)
     ).tolist()
@@ -291,12 +309,11 @@ def next_place(how: AutomaticC, seen: dict[int, LeaveOneOut]) -> int | None:
     ahead = [k for k in coarse[1:] if not places or k > places[-1]]
     if ahead and not _has_risen(errors, noise):
         return int(ahead[0])
-    if not trusted.any():  # any value may be the one that can be trusted
-        return next((k for k in range(how.size) if k not in seen), None)
+    if not _has_trusted(judged):  # any value may be the one that can be trusted
+        return next((k for k in range(how.size) if k not in judged), None)
 
     # Values half-way between the best (or the value that the rule chooses) and a neighbour which is
     # worse by more than noise. Between equal errors of different models, smaller ones may lie.
-    log_losses = np.array([seen[k].log_loss for k in places])
     for rule in dict.fromkeys((RULES[0], how.rule)):
         at = _choose_place(rule, errors, noise, log_losses)
         if at == 0 and places[0] != 0:
@@ -320,64 +337,36 @@ def _has_risen(errors: np.ndarray, noise: np.ndarray) -> bool:
     return bool(errors[-1] > errors[best] + RISEN * noise[best])
 
 
-def _collect_errors(estimates: list[LeaveOneOut]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the errors of estimates, infinite if untrusted, and their standard errors."""
-    errors = np.array([one.error if one.trusted else np.inf for one in estimates])
-    return errors, np.array([one.standard_error for one in estimates])
+def _has_trusted(judged: dict[int, Judged]) -> bool:
+    """Return True if the error of any value is reliable."""
+    return any(np.isfinite(error) for error, _, _ in judged.values())
 
 
-def _split_groups(model: Estimator, groups: ArrayLike, n: int) -> Folds:
-    """Return the folds that leave groups out: each alone, or in ten parts."""
+def _split_groups(
+    model: Estimator, groups: ArrayLike, weights: np.ndarray | None, n: int
+) -> np.ndarray:
+    """Return the fold of each row: each group is left out alone, or in ten parts."""
     named = check_labels(groups, n)
     count = len(rows_of_groups(named))
     if option_of(model, "probability"):
         raise ValueError(
             f"probability={model.probability!r} leaves rows out one by one, and groups are left "
-            "out whole: leave "
-            "groups out, or set probability=False"
+            "out whole: leave groups out, or set probability=False"
         )
-    return list(GroupKFold(min(count, GROUP_FOLDS)).split(np.zeros(n), groups=named))
+    folds = np.empty(n, dtype=np.intp)
+    splits = GroupKFold(min(count, GROUP_FOLDS)).split(np.zeros(n), groups=named)
+    for fold, (_, held_out) in enumerate(splits):
+        folds[held_out] = fold
+    # A row of weight zero is no row.
+    if weights is not None:
+        folds[weights == 0.0] = -1
+    return folds
 
 
-def _measure_folds(
-    template: Estimator,
-    how: AutomaticC,
-    Cs: np.ndarray,
-    X: RowsLike,
-    y: LabelsLike,
-    sample_weight: ArrayLike | None,
-    folds: Folds | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the error of folds at each C, and its standard error; five folds by default."""
-    design = check_design(X).X
-    n = design.shape[0]
-    scoring = None
-    # Several labels for a row: an error is the share of wrong labels.
-    if has_columns(y):
-        labels = check_indicator(y, n).toarray()
-        scoring = make_scorer(hamming_loss, greater_is_better=False)
-    else:
-        labels = check_labels(y, n)
-    weights = check_weights(sample_weight, n)
-    default = check_cv(FOLDS, labels, classifier=is_classifier(template))
-    errors = []
-    parts = list(folds or default.split(np.zeros(n), labels))
-    for place, (train, test) in enumerate(parts):
-        if weights is not None:  # a row of weight zero is no row
-            train = train[weights[train] > 0.0]
-            test = test[weights[test] > 0.0]
-        given = None if weights is None else weights[train]
-        # Each fold gets an equal share of the time that is left.
-        with limit_to_share(1.0 / (len(parts) - place)):
-            ends = how.low, how.high
-            path = certified_path(
-                template, design[train], labels[train], ends, how.gap, sample_weight=given
-            )
-        # A time limit may have cut the fold's path short.
-        within = np.clip(Cs, path.knots[0].C, path.knots[-1].C)
-        scores = path.score(design[test], labels[test], within, scoring)
-        errors.append(-scores if scoring else 1.0 - scores)
-    return np.mean(errors, axis=0), np.std(errors, axis=0, ddof=1) / np.sqrt(len(errors))
+def _noise_of_folds(errors: np.ndarray, folds: np.ndarray) -> float:
+    """Return the standard error of the mean of errors, by their means in the folds."""
+    means = [errors[folds == fold].mean() for fold in np.unique(folds[folds >= 0])]
+    return float(np.std(means, ddof=1) / np.sqrt(len(means)))
 
 
 def _choose_place(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.ndarray) -> int:

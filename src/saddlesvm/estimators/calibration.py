@@ -15,34 +15,16 @@ pairwise coupling", second method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.base import clone
 
-from saddlesvm.data.door import check_design
-from saddlesvm.data.label_checks import check_indicator, check_labels, check_weights
-from saddlesvm.estimators.base import apply_limits
-from saddlesvm.estimators.fitted import Fitted, score_rows
-from saddlesvm.estimators.leave_one_out import estimate_rows
-from saddlesvm.estimators.solve import fit_rows
-from saddlesvm.multiclass.splits import JOINT
-from saddlesvm.multiclass.sub_problems import SubProblem, one_vs_rest
-from saddlesvm.problem.problem import resolve_C
-from saddlesvm.runtime.clock import limit_to_share
-from saddlesvm.runtime.data_types import RowsLike
-from saddlesvm.runtime.interrupts import raise_interrupts
+from saddlesvm.multiclass.sub_problems import SubProblem
 
-if TYPE_CHECKING:
-    from saddlesvm.runtime.data_types import LabelsLike
-
-FOLDS = 5  # of the rows, for scores of rows that a model was not trained on
 NEAREST = 1e-7  # to 0 and 1, of the probability of a pair that is coupled; LIBSVM's
 COUPLED_AT_ONCE = 2**20  # entries of the matrices of rows that are coupled at a time
 
@@ -138,54 +120,6 @@ def couple_pairs(later: np.ndarray) -> np.ndarray:
     return found
 
 
-def draw_folds(codes: np.ndarray, weights: np.ndarray | None, seed: int) -> np.ndarray:
-    """The fold of each row, drawn at random, each class dealt out alike.
-
-    -1 for the only row of a class, without which a model would not know the class, and for rows of
-    weight zero.
-    """
-    random = np.random.default_rng(seed)
-    folds = np.full(codes.size, -1)
-    begun = 0
-    counted = np.ones(codes.size, dtype=bool) if weights is None else weights > 0.0
-    for k in range(int(codes.max()) + 1):
-        own = random.permutation(np.flatnonzero((codes == k) & counted))
-        if own.size > 1:
-            # Begin where the last class ended, so that all folds get about the same number of rows.
-            folds[own] = (begun + np.arange(own.size)) % FOLDS
-            begun += own.size
-    return folds
-
-
-def held_out_scores(
-    folds: np.ndarray,
-    own: Callable[[np.ndarray], np.ndarray],
-    of_others: Callable[[np.ndarray, np.ndarray], np.ndarray],
-) -> np.ndarray:
-    """Scores of each row by a model that was trained on the other folds, shape (n, k).
-
-    Parameters
-    ----------
-    folds : ndarray of shape (n,)
-        Of :func:`draw_folds`.
-    own : callable
-        The scores of rows by the model of all rows, for rows in no fold.
-    of_others : callable
-        The scores of the rows in its second argument by a model trained on the rows in its first.
-    """
-    scores: np.ndarray | None = None
-    for fold in range(-1, FOLDS):
-        outside = np.flatnonzero(folds == fold)
-        if outside.size:
-            # Rows in no fold (-1) are scored by the model of all rows.
-            found = own(outside) if fold < 0 else of_others(np.flatnonzero(folds != fold), outside)
-            found = found.reshape(outside.size, -1)
-            scores = np.empty((folds.size, found.shape[1])) if scores is None else scores
-            scores[outside] = found
-    assert scores is not None
-    return scores
-
-
 def _targets(positive: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Return Platt's targets, which are never certain, and the offset of the classes' weights."""
     ahead = weights[positive].sum()
@@ -211,65 +145,3 @@ def _sigmoid(z: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
         loss, [1.0, prior], jac=True, method="L-BFGS-B", bounds=[(0.0, None), (None, None)]
     )
     return np.array([found.x[0] / size, found.x[1]])
-
-
-def calibrate(fitted: Fitted, X: RowsLike, y: Any, sample_weight: ArrayLike | None) -> Fitted:
-    """Return a fit with the sigmoids from scores to probabilities; see :func:`fit_sigmoids`.
-
-    They are fitted to leave-one-out estimates of its rows' scores. If there are none, or they
-    cannot be trusted, to the scores of models that were trained on the other folds of five. Rows
-    count with the weights of their classes.
-    """
-    posed = fitted.pose(y, sample_weight, check_design(X).shape[0])
-    margins = None
-    if fitted.way == "ovr" and fitted.template._penalty().penalty.identity():
-        found = estimate_rows(fitted, X, y, sample_weight)
-        margins = found.margins if found.trusted else None
-    if margins is None:
-        margins = _scores_of_folds(fitted, X, y, sample_weight)
-    margins = margins.reshape(len(margins), -1)
-    problems = posed.problems
-    # A joint machine has no problem of each class, but scores of each: against the rest.
-    if fitted.way in JOINT and fitted.labels is not None and not fitted.several_labels:
-        classes = fitted.labels.classes
-        codes = np.searchsorted(classes, check_labels(y, len(margins)))
-        problems = one_vs_rest(codes, classes)
-    sigmoids = fit_sigmoids(score_columns(problems, margins, posed.weights))
-    return replace(fitted, calibration=sigmoids)
-
-
-def _scores_of_folds(
-    fitted: Fitted, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None
-) -> np.ndarray:
-    """Return scores of each row by a model that was trained on the other folds."""
-    design = check_design(X).X
-    n = design.shape[0]
-    weights = check_weights(sample_weight, n)
-    assert fitted.labels is not None
-    if fitted.several_labels:
-        # Several labels: there is no class by which to draw the folds.
-        labels = check_indicator(y, n).toarray()
-        codes = np.zeros(n, dtype=np.intp)
-    else:
-        labels = check_labels(y, n)
-        codes = np.searchsorted(fitted.labels.classes, labels)
-
-    # The folds have the C of all rows, also if lambda was given.
-    own = fitted.template
-    C = own.C if own.lam is None else resolve_C(None, own.lam, n)[0]
-    alone = {"probability": False, "checkpoint": None, "warm_start": False}
-    begun = 0
-
-    def of_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-        nonlocal begun
-        # Each fold gets an equal share of the time that is left.
-        share = 1.0 / max(FOLDS - begun, 1)
-        begun += 1
-        template = clone(own).set_params(C=C, lam=None, **alone)
-        own_weights = None if weights is None else weights[train]
-        with raise_interrupts(), limit_to_share(share), apply_limits(template):
-            other = fit_rows(template, design[train], labels[train], own_weights)
-        return score_rows(other, design[test])
-
-    folds = draw_folds(codes, weights, 0)
-    return held_out_scores(folds, lambda rows: score_rows(fitted, design[rows]), of_others)

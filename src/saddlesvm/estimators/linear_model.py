@@ -28,9 +28,9 @@ from saddlesvm.estimators.base import (
     option_of,
     restore_on_error,
 )
-from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, fetch_weights, fitted_value, former_fit
+from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
 from saddlesvm.estimators.path import RegularizationPath
 from saddlesvm.estimators.path_search import choose_path

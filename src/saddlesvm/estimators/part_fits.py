@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from saddlesvm.data.label_checks import encode_classes
 from saddlesvm.estimators.base import Labels, Training, option_of
-from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.fitted import Fitted, copy_options, former_fit, give_features
+from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.solve import fit_part, rows_for_parts
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import FitRows

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from saddlesvm.estimators.base import apply_limits, option_of
-from saddlesvm.estimators.calibration import calibrate
 from saddlesvm.estimators.fitted import Fitted
+from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 

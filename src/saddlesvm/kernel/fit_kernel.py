@@ -15,14 +15,10 @@ from scipy import sparse
 from saddlesvm.data.door import Design
 from saddlesvm.data.label_checks import check_weights
 from saddlesvm.estimators.base import Training, apply_limits, draw_seed
-from saddlesvm.estimators.calibration import (
-    draw_folds,
-    fit_sigmoids,
-    held_out_scores,
-    score_columns,
-)
+from saddlesvm.estimators.calibration import fit_sigmoids, score_columns
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import gather_facts
+from saddlesvm.estimators.held_out import draw_folds, held_out_scores
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.kernel.definiteness import evidence_against
 from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows
