@@ -1,6 +1,6 @@
 """Leave-one-out estimates beside training anew without each row, on 1,000 rows: docs/measurements/choose-c.md.
 
-OMP_NUM_THREADS=1 python benchmarks/claims/leave_one_out.py FOLDER        # with a9a.bz2 and rcv1-binary.bz2
+OMP_NUM_THREADS=1 python benchmarks/claims/leave_one_out.py FOLDER        # with a9a.bz2
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ def subsets(folder: Path) -> dict[str, tuple[Any, np.ndarray]]:
     random = np.random.default_rng(0)
     notes = load_bundled("banknote")
     found = {"banknote": (StandardScaler().fit_transform(notes.X), np.where(notes.y == notes.y[0], 1, -1))}
-    for name in ("a9a", "rcv1-binary"):
-        table = read(folder / f"{name}.bz2")
-        found[name] = sparse.csr_matrix(table.X), np.asarray(table.y)
+    table = read(folder / "a9a.bz2")
+    found["a9a"] = sparse.csr_matrix(table.X), np.asarray(table.y)
     for name, (X, y) in found.items():
         chosen = np.sort(random.permutation(len(y))[:ROWS])
         found[name] = X[chosen], y[chosen]

@@ -1,4 +1,8 @@
-"""``C="auto"``: fits along C, a leave-one-out estimate of each, and a fit at the best C."""
+"""``C="auto"``: fits along C, the error of each, and a fit at the best C.
+
+Leave-one-out estimates give the errors. If rows belong to groups, if there are too many features
+for the factor that an estimate needs, or if no estimate can be trusted, folds give them.
+"""
 
 from __future__ import annotations
 
@@ -69,17 +73,17 @@ class AutomaticC:
     Parameters
     ----------
     rule : {"best", "one_standard_error"}, default="best"
-        "best": the C with the smallest leave-one-out error (in a tie, with the smallest log loss,
-        then the smallest C). "one_standard_error": the smallest C whose error is within a
+        "best": the C with the smallest error (in a tie, with the smallest log loss, then the
+        smallest C). "one_standard_error": the smallest C whose error is within a
         standard error of the best.
     low, high : float, default=1e-3, 1e3
         The ends between which C is chosen.
     gap : float, default=1e-2
-        The relative gap within which the fits are that the estimates are for.
+        The relative gap within which the fits are whose errors are compared.
     size : int, default=13
         Values of C, evenly spaced in log C, among which the choice is. Up to five of them are
-        estimated first, upwards until the error has clearly risen; then values beside the best,
-        until neighbours differ by noise only.
+        judged first, upwards until the error has clearly risen; then values beside the best, until
+        neighbours differ by noise only.
 
     Examples
     --------
@@ -121,19 +125,21 @@ class Choice:
     C : float
         The chosen C.
     Cs : ndarray of shape (k,)
-        The values that were estimated.
+        The values that were judged.
     estimates : list of LeaveOneOut
-        A model for each of `Cs`; none with groups.
+        The estimates at each of `Cs`; none if folds made the choice.
     errors : ndarray of shape (k,)
         Estimated leave-one-out error at each C, infinite if it is unreliable; or the error of
         folds.
     standard_errors : ndarray of shape (k,)
+        For independent rows, or of the mean of the folds.
     error : float
         At the chosen C.
     path : CertifiedPath
-        The fits at `Cs`, and the bounds between them; with groups, of every C between the ends.
+        The fits at `Cs`, and the bounds between them.
     by_folds : bool
-        Whether folds made the choice: no estimate was reliable, or there are groups.
+        True if folds made the choice: there are groups, or more than 2,500 features, or no
+        estimate was reliable.
     error_bounds : tuple of float
         Proven bounds on the leave-one-out error at the chosen C, computed when they are first asked
         for, in about the time of a fit; :func:`leave_one_out` has narrower bounds. Infinite if
@@ -202,7 +208,7 @@ def choose_C(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> Choice:
-    """Return the C that leave-one-out, or leaving out whole groups, prefers for these rows.
+    """Return the C with the smallest error: leave-one-out, or of folds or groups left out.
 
     Parameters
     ----------

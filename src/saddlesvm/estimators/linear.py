@@ -103,8 +103,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         registered loss of your own.
     C : float or "auto", default=1.0
         The price of errors on the rows, relative to the penalty on large weights. With n rows it
-        is :math:`1 / (\lambda n)`. "auto" chooses the C with the smallest estimated leave-one-out
-        error along a path from 1e-3 to 1e3. An :class:`~saddlesvm.AutomaticC`, or text such as
+        is :math:`1 / (\lambda n)`. "auto" chooses the C with the smallest leave-one-out error (of
+        more than 2,500 features, the smallest error of five folds) from 1e-3 to 1e3. An :class:`~saddlesvm.AutomaticC`, or text such as
         ``"auto:rule=one_standard_error,high=1e4"``, sets the options of the choice. For rows that
         belong to groups, give `groups` to :meth:`fit`.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"
@@ -127,7 +127,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
     probability : bool, default=False
         Fit sigmoids from scores to probabilities (Platt), for every loss. They are fitted to
         leave-one-out estimates of the scores, without further fits. If there are no estimates (they
-        need "ovr" and "l2"), or they are not reliable, scores from five folds are used. Rows have
+        need "ovr", "l2", and at most 2,500 features), or they are not reliable, scores from five
+        folds are used. Rows have
         the weights of their classes. ``predict`` returns the class with the largest probability.
         The logistic loss has its own probabilities without this option.
     random_state : int, RandomState or None, default=None
@@ -224,8 +225,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     calibration_ : ndarray of shape (k, 2)
         With `probability`: slope and offset of each sub-problem's sigmoid.
     C_, choice_, path_ : float, Choice, CertifiedPath
-        With ``C="auto"``: the chosen C, the leave-one-out estimates behind the choice, and the
-        path.
+        With ``C="auto"``: the chosen C, the errors behind the choice, and the path.
     phases_ : dict of str to float
         Seconds of solving in each phase, by the name of the phase.
     seconds_solving_, seconds_certifying_ : float
