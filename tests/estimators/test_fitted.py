@@ -118,18 +118,18 @@ def test_options_are_copied_without_the_fit() -> None:
 
 
 def test_probabilities_of_folds_have_the_C_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from saddlesvm.estimators import calibration
+    from saddlesvm.estimators import held_out
 
     asked = []
-    fit = calibration.fit_rows
+    fit = held_out.fit_rows
 
     def noted(template: Any, *data: Any, **given: Any) -> Any:
         asked.append(template.C)
         return fit(template, *data, **given)
 
-    monkeypatch.setattr(calibration, "fit_rows", noted)
+    monkeypatch.setattr(held_out, "fit_rows", noted)
     LinearSVC(penalty="elasticnet", C=0.7, probability=True, random_state=0).fit(X, Y)
-    assert asked == [0.7] * calibration.FOLDS
+    assert asked == [0.7] * held_out.FOLDS
 
 
 @pytest.mark.parametrize("kind", [LinearSVC, LinearSVR])
