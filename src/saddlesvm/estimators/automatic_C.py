@@ -16,7 +16,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold
 
 from saddlesvm.answers.row_estimates import FACTORED
-from saddlesvm.data.door import check_design
+from saddlesvm.data.door import Design, check_design
 from saddlesvm.data.inputs import split_store
 from saddlesvm.data.label_checks import check_labels, check_weights, refuse_columns
 from saddlesvm.estimators.base import option_of
@@ -242,62 +242,99 @@ def choose_C(
     template = clone(model).set_params(C=1.0)
     design = check_design(X)
     n, d = design.shape
-    folds = (
-        None if groups is None else _split_groups(model, groups, check_weights(sample_weight, n), n)
+    weights = check_weights(sample_weight, n)
+    folds = None if groups is None else _split_groups(model, groups, weights, n)
+    judge = Judge(
+        how, (design, y, sample_weight), folds, by_folds=groups is not None or d > FACTORED
     )
-    grid = np.geomspace(how.low, how.high, how.size)
-    estimates: dict[int, LeaveOneOut] = {}
-    judged: dict[int, Judged] = {}
-    by_folds = folds is not None or d > FACTORED
-    held_out: HeldOut | None = None
-
-    def judge(place: int, fitted: Fitted) -> Judged:
-        """Return the error at a value, its noise and the log loss."""
-        nonlocal held_out
-        if not by_folds:
-            found = estimate_rows(fitted, design, y, sample_weight)
-            estimates[place] = found
-            return found.error if found.trusted else np.inf, found.standard_error, found.log_loss
-        held_out = held_out or HeldOut(fitted, design, y, sample_weight, folds)
-        scores = held_out.scores(fitted, tol=how.gap)
-        truth = Truth(fitted, y, sample_weight, n)
-        errors = truth.row_errors(scores)
-        return (
-            truth.mean(errors)[0],
-            _noise_of_folds(errors, held_out.folds),
-            truth.log_loss(scores),
-        )
-
-    def next_C(fits: dict[float, Fitted]) -> float | None:
-        """Judge the fits that are wanted, and return the next C to fit; None if they suffice."""
-        nonlocal by_folds
-        while not (judged and clock() >= end_of_fit()):
-            place = next_place(how, judged)
-            # No estimate is reliable: folds judge the same fits.
-            if place is None and not by_folds and not _has_trusted(judged):
-                by_folds = True
-                estimates.clear()
-                judged.clear()
-                place = next_place(how, judged)
-            if place is None:
-                break
-            C = float(grid[place])
-            if C not in fits:
-                return C
-            judged[place] = judge(place, fits[C])
-        return None
-
     with limit_to_share(TIME_OF_CHOICE):
-        path = PathSearch(template, (X, y, sample_weight), how.gap).visit(next_C)
+        path = PathSearch(template, (X, y, sample_weight), how.gap).visit(judge.next_C)
+    judged = judge.judged
     # The time may have ended before the only fit was judged.
     if not judged:
-        judged[int(np.flatnonzero(grid == path.Cs[0])[0])] = (np.inf, 0.0, np.nan)
+        judged[int(np.flatnonzero(judge.grid == path.Cs[0])[0])] = (np.inf, 0.0, np.nan)
     places = sorted(judged)
     errors, noise, log_losses = np.array([judged[k] for k in places]).T
-    place = _choose_place(how.rule, errors, noise, log_losses)
-    Cs = grid[places]
-    found = [estimates[k] for k in sorted(estimates)]
-    return Choice(float(Cs[place]), Cs, found, errors, noise, path, by_folds)
+    Cs = judge.grid[places]
+    chosen = float(Cs[_choose_place(how.rule, errors, noise, log_losses)])
+    estimates = [judge.estimates[k] for k in sorted(judge.estimates)]
+    return Choice(chosen, Cs, estimates, errors, noise, path, judge.by_folds)
+
+
+class Judge:
+    """Errors of fits at values of C, by leave-one-out estimates or by folds, and the next value.
+
+    Parameters
+    ----------
+    how : AutomaticC
+    data : tuple
+        Design, y and row weights.
+    folds : ndarray of shape (n,), optional
+        The fold of each row; five folds are drawn by default.
+    by_folds : bool
+        True if there are no estimates.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (size,)
+    estimates : dict of int to LeaveOneOut
+        By the number of the value.
+    judged : dict of int to tuple
+        The error at a value, its standard error, and the log loss.
+    """
+
+    def __init__(
+        self,
+        how: AutomaticC,
+        data: tuple[Design, LabelsLike, ArrayLike | None],
+        folds: np.ndarray | None,
+        by_folds: bool,
+    ) -> None:
+        self.how = how
+        self.data = data
+        self.folds = folds
+        self.by_folds = by_folds
+        self.grid = np.geomspace(how.low, how.high, how.size)
+        self.estimates: dict[int, LeaveOneOut] = {}
+        self.judged: dict[int, Judged] = {}
+        self.held_out: HeldOut | None = None
+
+    def next_C(self, fits: dict[float, Fitted]) -> float | None:
+        """Judge the fits that are wanted, and return the next C to fit; None if they suffice."""
+        while not (self.judged and clock() >= end_of_fit()):
+            place = next_place(self.how, self.judged)
+            # No estimate is reliable: folds judge the same fits.
+            if place is None and not self.by_folds and not _has_trusted(self.judged):
+                self.by_folds = True
+                self.estimates.clear()
+                self.judged.clear()
+                place = next_place(self.how, self.judged)
+            if place is None:
+                break
+            C = float(self.grid[place])
+            if C not in fits:
+                return C
+            if self.by_folds:
+                self.judged[place] = self._judge_by_folds(fits[C])
+            else:
+                found = self.estimates[place] = estimate_rows(fits[C], *self.data)
+                error = found.error if found.trusted else np.inf
+                self.judged[place] = (error, found.standard_error, found.log_loss)
+        return None
+
+    def _judge_by_folds(self, fitted: Fitted) -> Judged:
+        """Return the error of models with the options of a fit on rows that they have not seen."""
+        if self.held_out is None:
+            self.held_out = HeldOut(fitted, *self.data, self.folds)
+        folds = self.held_out.folds
+        scores = self.held_out.scores(fitted, tol=self.how.gap)
+        _, y, sample_weight = self.data
+        truth = Truth(fitted, y, sample_weight, len(scores))
+        errors = truth.row_errors(scores)
+        # The standard error of the folds' means: rows of a group resemble each other.
+        means = [errors[folds == fold].mean() for fold in np.unique(folds[folds >= 0])]
+        noise = float(np.std(means, ddof=1) / np.sqrt(len(means)))
+        return truth.mean(errors)[0], noise, truth.log_loss(scores)
 
 
 def next_place(how: AutomaticC, judged: dict[int, Judged]) -> int | None:
@@ -367,12 +404,6 @@ def _split_groups(
     if weights is not None:
         folds[weights == 0.0] = -1
     return folds
-
-
-def _noise_of_folds(errors: np.ndarray, folds: np.ndarray) -> float:
-    """Return the standard error of the mean of errors, by their means in the folds."""
-    means = [errors[folds == fold].mean() for fold in np.unique(folds[folds >= 0])]
-    return float(np.std(means, ddof=1) / np.sqrt(len(means)))
 
 
 def _choose_place(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.ndarray) -> int:
