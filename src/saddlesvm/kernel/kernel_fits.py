@@ -188,6 +188,10 @@ class KernelRows:
         coef: Any = pick_support(members, model.coef)
         return replace(result, coef=coef, intercept=model.intercept)
 
+    def solve_at_once(self, fits: Fits) -> dict[int, FitResult]:
+        """Return nothing: small problems are batches."""
+        return {}
+
     def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
         """Return batches of small problems; None if problems need fits of their own.
 
@@ -220,7 +224,7 @@ class KernelRows:
         bundles = bundles_of(range(count), TOGETHER, fits.jobs)
         # Without a shared matrix, each problem computes its own.
         if alone:
-            bundles = [range(k, k + 1) for k in range(count)]
+            bundles = [[k] for k in range(count)]
 
         def pick(points: np.ndarray, beta: np.ndarray) -> Coefficients:
             """Return the coefficients of a small problem that has ended."""
@@ -229,7 +233,7 @@ class KernelRows:
 
         made = []
         for bundle in bundles:
-            part = slice(bundle.start, bundle.stop)
+            part = slice(bundle[0], bundle[-1] + 1)
             classes = small.classes[part]
             made.append(SmallPairs(bundle, task, classes, small.labels[part], fits.batch_of, pick))
         return made

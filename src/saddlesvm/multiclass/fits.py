@@ -70,6 +70,9 @@ class MachineRows(Protocol):
     def publish(self, fits: Fits, fit: Fit, result: FitResult) -> FitResult:
         """Return the result of an ended fit as models keep it."""
 
+    def solve_at_once(self, fits: Fits) -> dict[int, FitResult]:
+        """Return the results of small problems that are solved at once, by their numbers."""
+
     def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
         """Return batches of problems that are solved together; None if they are solved in turn."""
 
@@ -149,10 +152,14 @@ class Fits:
             # Fits that read the same blocks go on together: the time is a single share.
             if self.rows.reads_together:
                 self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
-            together = self.rows.batch_together(self)
-            bundles = bundles_of(range(len(self.problems)), 1, self.jobs)
-            batches = self.in_turn(bundles) if together is None else together
-            results = drive_all(batches, self.jobs)
+            done = self.rows.solve_at_once(self)
+            left = [k for k in range(len(self.problems)) if k not in done]
+            if left:
+                batches = self.rows.batch_together(self)
+                if batches is None:
+                    batches = self.in_turn(bundles_of(left, 1, self.jobs))
+                done.update(zip(left, drive_all(batches, self.jobs), strict=True))
+            results = [done[k] for k in range(len(self.problems))]
             if self.limits.max_time is not None:
                 results = self.continue_late(self.with_late(results))
         finally:
@@ -309,7 +316,7 @@ class TogetherFirst(ABC):
         return self.rest.finished(index)
 
 
-def bundles_of(problems: range, together: int, jobs: int) -> list[range]:
+def bundles_of(problems: Sequence[int], together: int, jobs: int) -> list[Sequence[int]]:
     """Return problems in bundles of at least `together`, larger bundles in a single thread."""
     size = together * -(-BUNDLE // together) if jobs == 1 else together
     return [problems[k : k + size] for k in range(0, len(problems), size)]

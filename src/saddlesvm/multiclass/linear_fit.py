@@ -22,7 +22,7 @@ from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.run import Fit
 from saddlesvm.fit.warm_start import start_from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights
-from saddlesvm.multiclass.small_classes import SmallClasses
+from saddlesvm.multiclass.small_classes import solve_classes
 from saddlesvm.multiclass.splits import FormerFit, GivenStart
 from saddlesvm.multiclass.sub_problems import SubProblem, csr_of, threads_each
 from saddlesvm.problem.certificate import Point
@@ -292,25 +292,28 @@ class LinearRows:
         return replace(result, alpha=alpha)
 
     def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
-        """Return a batch of classes over files, or of small problems; None if solved in turn."""
-        # Classes over files: a block that is read once improves all of them.
+        """Return a batch of classes over files; None if problems are solved in turn."""
+        # A block that is read once improves all classes.
         if self.reads_together:
             return [ClassSweep(range(len(fits.problems)), fits.begin, fits.take_result)]
-        # Small problems in memory: solved side by side. With a free intercept, whose dual has an
-        # equality constraint, they are solved in turn.
+        return None
+
+    def solve_at_once(self, fits: Fits) -> dict[int, FitResult]:
+        """Return the results of small problems, solved side by side, whose gap is proven."""
         subs = self.find_small(fits)
         if subs is None:
-            return None
+            return {}
         problem = self.rows.problem(subs[0], self.loss, self.options)
         self.posed[0] = problem
+        # With a free intercept, whose dual has an equality constraint, they are solved in turn.
         phase = None if problem.intercept.constrained else small_phase(problem)
         if phase is None:
-            return None
-        weights = self.options["weights"]
-        limits = fits.limits
-        return [
-            SmallClasses(subs, problem, phase, weights, limits, fits.batch_of, self.keeps_duals)
-        ]
+            return {}
+        results = solve_classes(subs, problem, phase, self.options["weights"], fits.limits)
+        if not self.keeps_duals:
+            for k, result in results.items():
+                results[k] = replace(result, alpha=np.empty(0))
+        return results
 
     def find_small(self, fits: Fits) -> list[SubProblem] | None:
         """Return the sub-problems if they may be solved together, else None.

@@ -107,7 +107,7 @@ def respond(small: Small, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows' multipliers and second derivatives at margins z."""
     a = -small.s * small.methods.subgradient(small.loss, z, small.y)
     bend = small.s * small.methods.curvature(small.loss, z, small.y)
-    if np.shape(bend) != z.shape:
+    if getattr(bend, "shape", ()) != z.shape:
         # One number for all rows.
         bend = np.broadcast_to(bend, z.shape)
     return a, bend
