@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.calibration import CalibratedClassifierCV, _CalibratedClassifier, _SigmoidCalibration
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer
 
@@ -45,7 +45,7 @@ MACHINES = (
     (NuSVR, svm.NuSVR),
     (OneClassSVM, svm.OneClassSVM),
 )
-BINARY_CLASSES = np.array([0, 1])  # of a machine for one class, label or pair
+BINARY_CLASSES = np.array([0, 1])  # of a machine for one class
 
 
 def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: Any) -> Any:
@@ -71,7 +71,7 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     -------
     onnx.ModelProto
         It has the outputs of scikit-learn's machines, in float32. Classifiers give ``label``, shape
-        (n,) or (n, k) for several labels, and ``probabilities``, shape (n, classes), or the scores
+        (n,), and ``probabilities``, shape (n, classes), or the scores
         of ``decision_function`` if the model has no ``predict_proba``. Scores of two classes are
         one column for LinearSVC, and two for SVC and NuSVC, of which the second is the score.
         Regressions give ``variable``, shape (n, targets); OneClassSVM gives ``label`` and
@@ -81,8 +81,8 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     ------
     ValueError
         scikit-learn has no class with these predictions: other kernels, ``break_ties`` with more
-        than two classes, several labels by scores, pairs of classes that are text, probabilities of
-        pairs of classes, or probabilities of a loss other than the logistic loss.
+        than two classes, several labels, ``multi_class="ovo"``, probabilities of ``SVC`` and
+        ``NuSVC``, or probabilities of a loss other than the logistic loss.
 
     Examples
     --------
@@ -160,95 +160,55 @@ def _weights(model: Estimator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _linear_classifier(model: Estimator, raw_scores: bool) -> BaseEstimator:
-    """Return scikit-learn's linear classifier, or its classifier of many classes over several."""
+    """Return scikit-learn's linear classifier, or one for each class."""
+    refusal = _refusal_of_linear(model, raw_scores)
+    if refusal is not None:
+        raise ValueError(refusal)
     coef, intercept = _weights(model)
-    # What the labels follow decides which of scikit-learn's classes predicts alike.
-    several = getattr(model, "multilabel_", False)
-    pairs = model.multi_class == "ovo" and model.classes_.size > 2
-    calibrated = bool(model.probability)
-    logistic = not calibrated and not raw_scores and hasattr(model, "predict_proba")
-    if calibrated and raw_scores:
-        raise ValueError(
-            "raw_scores=True: labels of a model with probability=True follow the probabilities; "
-            "fit it with "
-            "probability=False for labels that follow the scores"
-        )
-    if (
-        logistic
-        and model.multi_class != "multinomial"
-        and loss_name(model._check_options()) != "logistic"
-    ):
-        raise ValueError(
-            f"ONNX has no counterpart for the probabilities of loss={model.loss!r}: give "
-            "raw_scores=True"
-        )
-    if several and not logistic and not calibrated:
-        raise ValueError(
-            "ONNX has no counterpart for several labels by scores: use loss='logistic' or "
-            "probability=True, or export "
-            "a machine for each label"
-        )
-    if pairs:
-        return _one_against_one(model, coef, intercept)
-    kind = LogisticRegression if logistic else svm.LinearSVC
-    if several or (logistic and model.classes_.size > 2 and model.multi_class == "ovr"):
-        return _one_against_rest(model, coef, intercept, kind, several)
-    made = _with_weights(kind(), coef, intercept, _labels(model.classes_))
-    return _calibrate(made, model.calibration_) if calibrated else made
-
-
-def _one_against_one(
-    model: Estimator, coef: np.ndarray, intercept: np.ndarray
-) -> OneVsOneClassifier:
-    """Return a machine for each pair of classes."""
-    if model.probability:
-        raise ValueError(
-            "ONNX has no counterpart for coupled probabilities of pairs of classes: use "
-            "multi_class='ovr', or "
-            "probability=False"
-        )
     classes = _labels(model.classes_)
-    if classes.dtype.kind != "i":
-        raise ValueError(
-            "ONNX has no counterpart for pairs of classes that are text: number the classes, or "
-            "use 'ovr'"
-        )
-    made = OneVsOneClassifier(svm.LinearSVC())
+    if model.probability:
+        return _calibrate(_with_weights(svm.LinearSVC(), coef, intercept, classes), model)
+    if raw_scores or not hasattr(model, "predict_proba"):
+        return _with_weights(svm.LinearSVC(), coef, intercept, classes)
+    if classes.size == 2 or model.multi_class == "multinomial":
+        return _with_weights(LogisticRegression(), coef, intercept, classes)
+
+    # Probabilities of each class against the rest.
+    made = OneVsRestClassifier(LogisticRegression())
     made.estimators_ = [
-        _with_weights(svm.LinearSVC(), w, b, BINARY_CLASSES)
+        _with_weights(LogisticRegression(), w, b, BINARY_CLASSES)
         for w, b in zip(coef, intercept, strict=True)
     ]
-    made.classes_ = classes
-    made.n_features_in_ = model.n_features_in_
-    made.pairwise_indices_ = None
-    return made
-
-
-def _one_against_rest(
-    model: Estimator,
-    coef: np.ndarray,
-    intercept: np.ndarray,
-    kind: type[BaseEstimator],
-    several: bool,
-) -> BaseEstimator:
-    """Return a machine for each class or label."""
-    machines = [
-        _with_weights(kind(), w, b, BINARY_CLASSES) for w, b in zip(coef, intercept, strict=True)
-    ]
-    if model.probability:
-        machines = [
-            _calibrate(one, curve[None])
-            for one, curve in zip(machines, model.calibration_, strict=True)
-        ]
-    made = OneVsRestClassifier(machines[0])
-    made.estimators_ = machines
-    # A unit matrix and a row of ones tell scikit-learn that a row may have several labels.
-    labels = np.vstack([np.eye(len(coef), dtype=int), np.ones(len(coef), dtype=int)])
-    labels = labels if several else _labels(model.classes_)
-    made.label_binarizer_ = LabelBinarizer(sparse_output=not several).fit(labels)
+    made.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(classes)
     made.classes_ = made.label_binarizer_.classes_
     made.n_features_in_ = model.n_features_in_
     return made
+
+
+def _refusal_of_linear(model: Estimator, raw_scores: bool) -> str | None:
+    """Return why scikit-learn has no class with the predictions of a LinearSVC; None if it has."""
+    if getattr(model, "multilabel_", False):
+        return "ONNX has no counterpart for several labels: export a machine for each label"
+    if model.multi_class == "ovo" and model.classes_.size > 2:
+        return "ONNX has no counterpart for pairs of classes: use multi_class='ovr'"
+    if model.probability and raw_scores:
+        return (
+            "raw_scores=True: labels of a model with probability=True follow the probabilities; "
+            "fit it with probability=False for labels that follow the scores"
+        )
+    has_own_probabilities = hasattr(model, "predict_proba") and not model.probability
+    is_logistic = loss_name(model._check_options()) == "logistic"
+    if (
+        has_own_probabilities
+        and not raw_scores
+        and not is_logistic
+        and model.multi_class != "multinomial"
+    ):
+        return (
+            f"ONNX has no counterpart for the probabilities of loss={model.loss!r}: give "
+            "raw_scores=True"
+        )
+    return None
 
 
 def _with_weights(
@@ -262,15 +222,15 @@ def _with_weights(
     return made
 
 
-def _calibrate(made: BaseEstimator, curves: np.ndarray) -> CalibratedClassifierCV:
-    """Return a classifier with a sigmoid over the scores of each class."""
+def _calibrate(made: BaseEstimator, model: Estimator) -> CalibratedClassifierCV:
+    """Return a classifier with the sigmoids of a model over the scores of each class."""
     sigmoids = []
-    for slope, offset in curves:
-        one = _SigmoidCalibration()
+    for slope, offset in model.calibration_:
+        sigmoid = _SigmoidCalibration()
         # Platt's sigmoid is 1 / (1 + exp(a z + b)): both signs are the opposite of ours.
-        one.a_ = -slope
-        one.b_ = -offset
-        sigmoids.append(one)
+        sigmoid.a_ = -slope
+        sigmoid.b_ = -offset
+        sigmoids.append(sigmoid)
     over = CalibratedClassifierCV(made, method="sigmoid")
     parts = _CalibratedClassifier(made, sigmoids, classes=made.classes_, method="sigmoid")
     over.calibrated_classifiers_ = [parts]
