@@ -151,7 +151,7 @@ def test_index_zero_may_come_late(tmp_path: Path) -> None:
         (["t.svm", "bad.svm"], "bad.svm: line 2"),
         (["t.svm", "cut.gz"], "cut.gz: is truncated"),
         (["t.svm", "missing"], "no such file"),
-        (["t.csv", "text.csv"], "after numbers|after|among"),
+        (["t.csv", "text.csv"], "text and numbers for labels"),
         ([], "no data file"),
     ],
 )
@@ -164,10 +164,6 @@ def test_what_does_not_go_together_leaves_nothing_behind(tmp_path: Path, names: 
     (tmp_path / "cut.gz").write_bytes(gzip.compress((tmp_path / "t.svm").read_bytes())[:5000])
     write_csv(tmp_path / "text.csv", X[:2], np.array(["one", "two"]))
     before = sorted(file.name for file in tmp_path.iterdir())
-    if names == ["t.csv", "text.csv"]:
-        store = convert([tmp_path / name for name in names], tmp_path / "s")
-        assert store.classes is not None and store.classes.tolist() == ["-1", "1", "one", "two"]
-        return
     with pytest.raises(DataError, match=words):
         convert([tmp_path / name for name in names], tmp_path / "s")
     assert sorted(file.name for file in tmp_path.iterdir()) == before

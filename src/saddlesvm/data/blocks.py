@@ -24,7 +24,7 @@ class Block(NamedTuple):
     ----------
     X : ndarray or CSR matrix of shape (n, d)
         Of any type of number; a CSR matrix may be narrower than the whole source is.
-    y : ndarray of shape (n,), Cells, or None
+    y : ndarray of shape (n,) or None
     weights : ndarray of shape (n,) or None
     share : float
         Share of the source that was read so far, 0 to 1.

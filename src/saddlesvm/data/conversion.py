@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from saddlesvm.data.blocks import Source, common_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
-from saddlesvm.data.libsvm import StartsAtZero
-from saddlesvm.data.reading import Label, Reading, Task
+from saddlesvm.data.reading import BeginAnew, Label, Reading, Task
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_format import check_alike
 from saddlesvm.data.store_writer import StoreWriter
@@ -41,7 +40,8 @@ def convert(
 ) -> Store:
     r"""Write a data file, or several in turn, as a store.
 
-    The files are read once, some rows at a time (twice if LIBSVM text counts from 0). Tables with
+    The files are read once, some rows at a time (twice if that tells late that
+    LIBSVM text counts from 0, or that labels are text). Tables with
     words or gaps are for ``saddlesvm convert``, which encodes them.
     An incomplete store is in a folder ``NAME.<random>.partial``, which cannot be opened as a store.
 
@@ -111,10 +111,8 @@ def convert_sources(
     n_bytes = memory // _BLOCKS_IN_MEMORY
     try:
         _write_store(names, target, how, n_bytes, overwrite, advance)
-    except StartsAtZero:
-        # Index 0 occurred after rows whose indices were taken to count from 1: begin anew.
-        how = replace(how, zero_based=True)
-        _write_store(names, target, how, n_bytes, overwrite, advance)
+    except BeginAnew as anew:
+        _write_store(names, target, anew.how, n_bytes, overwrite, advance)
     return Store(target)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -334,32 +334,6 @@ def check_classes(texts: Sequence[str], where: str) -> list[str]:
     if {text.lower() for text in texts} <= {"true", "false"}:
         return [text.title() for text in texts]
     return list(texts)
-
-
-class Cells(NamedTuple):
-    """Labels as a text file spells them: numbers if all labels of the column are, text otherwise.
-
-    Attributes
-    ----------
-    texts : list of str
-        The different texts.
-    codes : int64 ndarray of shape (n,)
-        The position in `texts` of each row's label.
-    """
-
-    texts: list[str]
-    codes: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape, as of an array of labels."""
-        return self.codes.shape
-
-    def values(self) -> np.ndarray:
-        """Return an array of numbers if all labels are numbers, else of texts."""
-        if all(map(is_number, self.texts)):
-            return np.array([float(text) for text in self.texts])[self.codes]
-        return np.array(check_classes(self.texts, "the column of the labels"))[self.codes]
 
 
 def is_missing(value: object) -> bool:

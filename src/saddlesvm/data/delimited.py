@@ -17,9 +17,9 @@ import numpy as np
 from saddlesvm.data.blocks import WHOLE, Block, Source, rows_in
 from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position
-from saddlesvm.data.data_table import Cells, check_classes, is_number
+from saddlesvm.data.data_table import check_classes, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
-from saddlesvm.data.reading import Header, Label, Reading, Task
+from saddlesvm.data.reading import BeginAnew, Header, Label, Reading, Task
 from saddlesvm.data.streams import open_text, open_with_share, reading
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
@@ -143,16 +143,22 @@ def _blocks(path: Path, layout: LineLayout, how: Reading, n_bytes: int) -> Itera
         # `loadtxt` skips empty lines, but a block must not consist of them alone.
         if n_rows is not None:
             lines = (line for line in lines if not line.isspace())
+        kinds: set[str] = set()
         for line in lines:
             cells, labels = _parse_cells(path, chain([line], lines), layout, how, n_rows)
             X = layout.select_features(cells)
-            yield Block(X, None if layout.label is None else labels, None, share())
+            # Some blocks have numbers for labels, and others have text: all of them are text.
+            if labels is not None:
+                kinds.add(labels.dtype.kind)
+            if len(kinds) > 1:
+                raise BeginAnew(replace(how, text_labels=True))
+            yield Block(X, labels, None, share())
 
 
 def _parse_cells(
     path: Path, lines: Iterator[str], layout: LineLayout, how: Reading, max_rows: int | None
-) -> tuple[np.ndarray, Cells]:
-    """Return the values of some lines (0 in the label's column), and their labels."""
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the values of some lines (0 in the label's column), and their labels, if any."""
     dtype = np.dtype(how.dtype or np.float64)
     codes = array("q")
     texts: dict[str, int] = {}
@@ -180,15 +186,20 @@ def _parse_cells(
         _find_fault(path, layout, dtype, how.task)
         raise DataError(f"{path}: cannot be read as CSV: {error}") from None
 
-    # Texts as labels must be few; and all values finite.
-    if not all(map(is_number, texts)):
-        check_classes(list(texts), f"{path}: {layout.label_name!r}")
+    # All values must be finite, and of as many columns as the first line has.
     has_bad_label = any(_fault_of_label(text, how.task) for text in texts)
     allowed = ~np.isinf(cells) if layout.missing_ok else np.isfinite(cells)
     if has_bad_label or cells.shape[1] != layout.n_columns or not allowed.all():
         _find_fault(path, layout, dtype, how.task)
         raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
-    return cells, Cells(list(texts), np.frombuffer(codes, dtype=np.int64))
+    if layout.label is None:
+        return cells, None
+    # Labels are numbers if all of them are; texts must be few.
+    if all(map(is_number, texts)) and not how.text_labels:
+        values = np.array([float(text) for text in texts])
+    else:
+        values = np.array(check_classes(list(texts), f"{path}: {layout.label_name!r}"))
+    return cells, values[np.frombuffer(codes, dtype=np.int64)]
 
 
 def _zero(cell: str) -> float:

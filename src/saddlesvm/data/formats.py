@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from saddlesvm.data.arrays import npy_source, npz_source
@@ -12,8 +11,8 @@ from saddlesvm.data.blocks import Block, Source, find_format
 from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.idx_files import idx_source
-from saddlesvm.data.libsvm import StartsAtZero, libsvm_source
-from saddlesvm.data.reading import Reading
+from saddlesvm.data.libsvm import libsvm_source
+from saddlesvm.data.reading import BeginAnew, Reading
 from saddlesvm.data.store import Store
 
 
@@ -77,7 +76,6 @@ def read_rows(
     source = source_of(name, how)
     try:
         return source, source.rows(advance)
-    except StartsAtZero:
-        # Index 0 occurred after rows whose indices were taken to count from 1: begin anew.
-        source = source_of(name, replace(how, zero_based=True))
+    except BeginAnew as anew:
+        source = source_of(name, anew.how)
         return source, source.rows(advance)

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,12 @@ from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.libsvm_kernel import PROGRESS, ParsedLines, parse_lines, powers_of_five
-from saddlesvm.data.reading import Reading
+from saddlesvm.data.reading import BeginAnew, Reading
 from saddlesvm.data.streams import binary_lines, line_blocks, reading
 
 _LARGEST_INDEX = 2**31 - 2  # the last one whose successor fits into 32 bits
 _PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")
 _TEXT_BYTES = 1 << 22  # bytes of text that are parsed at a time; a guess
-
-
-class StartsAtZero(Exception):
-    """Index 0 occurred in a file whose indices were assumed to count from 1."""
 
 
 def libsvm_source(path: Path, how: Reading) -> Source:
@@ -34,8 +31,7 @@ def libsvm_source(path: Path, how: Reading) -> Source:
     Comments (from ``#`` to the end of the line) and ``qid:`` entries are skipped.
 
     With ``zero_based="auto"`` a file in which index 0 occurs counts from 0, and any other from 1.
-    Its blocks raise :class:`StartsAtZero` if index 0 does not occur in the first block, but later:
-    begin anew with ``zero_based=True``.
+    Its blocks raise :class:`BeginAnew` if index 0 does not occur in the first block, but later.
 
     Raises
     ------
@@ -68,7 +64,7 @@ def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Itera
         if has_zero and how.zero_based == "auto" and not starts_at_zero:
             # The indices of the blocks before were taken to count from 1.
             if n_rows:
-                raise StartsAtZero
+                raise BeginAnew(replace(how, zero_based=True))
             starts_at_zero = True
         if not starts_at_zero:
             indices -= 1

@@ -12,7 +12,6 @@ import numpy as np
 
 from saddlesvm.data.blocks import find_format
 from saddlesvm.data.data_table import (
-    Cells,
     LabelledTable,
     Table,
     ready_labels,
@@ -121,9 +120,9 @@ def read_source(name: str, how: Reading, advance: Callable[[float], object] | No
         return _read_store(name, how)
     file, rows = read_rows(name, how, advance)
     X = ready_matrix(rows.X, name, how)
-    y = rows.y.values() if isinstance(rows.y, Cells) else rows.y
-    if y is not None:
-        y = ready_labels(y, X.shape[0], name, task=how.task)
+    y = None
+    if rows.y is not None:
+        y = ready_labels(rows.y, X.shape[0], name, task=how.task)
     return Table(
         X,
         y,

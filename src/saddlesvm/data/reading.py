@@ -31,6 +31,8 @@ class Reading:
         Names of columns and their kinds, see :func:`saddlesvm.table.encoder`.
     memory : int or str, optional
         Bytes that the rows may take.
+    text_labels : bool
+        True if labels in CSV are text, though some of them are numbers.
     """
 
     label: Label = None
@@ -43,6 +45,7 @@ class Reading:
     drop_columns: tuple[str | int, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
     memory: int | str | None = None
+    text_labels: bool = False
 
     def check(self) -> None:
         """Raise a `DataError` for an option that no format allows."""
@@ -88,3 +91,16 @@ class Reading:
 
 
 DEFAULT_READING = Reading()
+
+
+class BeginAnew(Exception):
+    """A source must be read again, and otherwise, from its first row.
+
+    Parameters
+    ----------
+    how : Reading
+    """
+
+    def __init__(self, how: Reading) -> None:
+        super().__init__()
+        self.how = how

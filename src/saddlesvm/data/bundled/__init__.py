@@ -48,7 +48,7 @@ def bundled_source(path: Path, how: Reading) -> Source:
         source = delimited_source(file, Reading(header=True))
         block = source.rows()
     # Labels 0 and 1, for the diagnoses of "heart", too.
-    block = block._replace(y=block.y.values() > 0)
+    block = block._replace(y=block.y > 0)
     return replace(source, name=name, blocks=lambda n_bytes: iter([block]))
 
 
