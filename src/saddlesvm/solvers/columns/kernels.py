@@ -134,6 +134,29 @@ def bent_squares(columns: Rows, chosen: np.ndarray, bend: np.ndarray, out: np.nd
         out[k] = bent_square(columns, chosen[k], bend)
 
 
+@kernel
+def copy_rows(
+    columns: CSR,
+    chosen: np.ndarray,
+    numbers: np.ndarray,
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+) -> None:
+    """Write the chosen sparse columns with row i as ``numbers[i]``, or without it if that is -1."""
+    end = 0
+    indptr[0] = 0
+    for k in range(chosen.size):
+        j = U(chosen[k])
+        for p in range(U(columns.indptr[j]), U(columns.indptr[j + U(1)])):
+            number = numbers[U(columns.indices[p])]
+            if number >= 0:
+                data[end] = columns.data[p]
+                indices[end] = number
+                end += 1
+        indptr[k + 1] = end
+
+
 class Moving(NamedTuple):
     """The working data of the descent on columns.
 

@@ -10,7 +10,9 @@ from scipy.linalg.blas import dsyrk
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, Rows, add_rows, as_rows, dot_rows
+from saddlesvm.rows.matrix import read_only
 from saddlesvm.rows.small_types import widen
+from saddlesvm.solvers.columns.kernels import copy_rows
 from saddlesvm.solvers.linear_algebra import BLOCK_VALUES
 from saddlesvm.solvers.smoothed import add_outer_sparse
 
@@ -85,6 +87,19 @@ class ColumnStore:
         self.columns = as_rows(
             self.held[: self.count]
         )  # small work goes by the size of what is in use
+
+    def take_rows(self, places: np.ndarray, rows: np.ndarray) -> CSR:
+        """Return the sparse columns at these places, with these rows only."""
+        columns = self.columns
+        assert isinstance(columns, CSR)
+        numbers = np.full(self.n, -1, dtype=columns.indices.dtype)
+        numbers[rows] = np.arange(rows.size)
+        most = int(np.diff(columns.indptr)[places].sum())
+        data = np.empty(most, dtype=columns.data.dtype)
+        indices = np.empty(most, dtype=columns.indices.dtype)
+        indptr = np.empty(places.size + 1, dtype=columns.indptr.dtype)
+        copy_rows(columns, places, numbers, data, indices, indptr)
+        return CSR(read_only(data), read_only(indices), read_only(indptr), 0.0, rows.size)
 
     def products(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
         """``x_j . values`` of the columns at these places, shape (m,), in float64."""
