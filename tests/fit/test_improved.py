@@ -10,9 +10,9 @@ import pytest
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.kernel.decomposition import Decomposition
-from saddlesvm.kernel.kernel_certificate import half_norm
 from saddlesvm.kernel.kernel_pegasos import KernelPegasos
 from saddlesvm.kernel.kernel_problem import make_kernel_problem
+from saddlesvm.kernel.kernel_sums import half_norm
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.problem.certificate import KernelPoint, Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem

@@ -16,7 +16,7 @@ from saddlesvm.kernel.kernel_fits import KernelRows
 from saddlesvm.kernel.kernel_problem import shared_facts
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.nu_machines import PLAIN, Novelty, NuClassification, NuRegression
-from saddlesvm.kernel.small_pairs import SmallPairs, certificate_of
+from saddlesvm.kernel.small_pairs import SmallPairs
 from saddlesvm.multiclass.fits import Fits, drive_all
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.certificate import KernelPoint
@@ -53,7 +53,7 @@ def test_certificates_are_those_of_single_fits(data, kernel, loss, weighted):
         moved = batch.advance(left, threading.Event())
         for k in range(3):
             plain = evaluate_kernel(rows.pose(fits.problems[k]), KernelPoint(batch.beta[batch.rows(k)].copy()))
-            own, _ = certificate_of(batch.task, [0.0], int(batch.programs.starts[k, 2]), batch.numbers[k])
+            own, _ = batch.certificate_of(k, batch.numbers[k].tolist())
             near = plain.certificate.rounding + 1e-11 * abs(own.primal)
             assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
             assert own.dual == pytest.approx(plain.certificate.dual, abs=near)
@@ -108,7 +108,7 @@ def test_other_machines_are_certified_as_single_fits_are(data, name, kernel, wei
     [batch] = rows.batch_together(fits)
     assert isinstance(batch, SmallPairs)
     batch.begin()
-    assert machine is PLAIN or (np.abs(batch.programs.totals) > 0.0).all()
+    assert machine is PLAIN or (np.abs(batch.programs.judged.totals) > 0.0).all()
     left = list(batch.problems)
     while left and batch.rest is None:
         moved = batch.advance(left, threading.Event())
@@ -119,8 +119,7 @@ def test_other_machines_are_certified_as_single_fits_are(data, name, kernel, wei
                 later = np.argsort(-problem.views.signs, kind="stable")
                 beta[later] = batch.beta[batch.rows(k)]
             plain = evaluate_kernel(problem, KernelPoint(beta))
-            totals = batch.programs.totals[k].tolist()
-            own, offsets = certificate_of(batch.task, totals, beta.size, batch.numbers[k])
+            own, offsets = batch.certificate_of(k, batch.numbers[k].tolist())
             near = max(own.rounding, plain.certificate.rounding) + 1e-11 * abs(own.primal)
             assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
             assert own.dual == pytest.approx(plain.certificate.dual, abs=near)

@@ -160,7 +160,7 @@ class Decomposition(SolverBase):
         violation if this was not enough.
         """
         # Order the rows group by group.
-        order = np.argsort(problem.side_of, kind="stable") if problem.groups else problem.members
+        order = problem.group_order
         starts = np.searchsorted(problem.side_of[order], np.arange(len(problem.sides) + 1))
         beta = state.beta[order]
         ridge = state.ridge[order]

@@ -8,7 +8,6 @@ of kernel values, and of sums of them, are in :mod:`saddlesvm.kernel.kernel_erro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,29 +17,32 @@ from scipy import sparse
 
 from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.kernel_problem import KernelProblem
+from saddlesvm.kernel.kernel_sums import (
+    COMMON,
+    PLACES,
+    JudgedRows,
+    best_offsets,
+    boxed_loss,
+    certificate_of_sums,
+    certificate_sums,
+    half_norm,
+    half_square,
+)
 from saddlesvm.kernel.mercer import Matrix, expand
 from saddlesvm.kernel.rough_values import rough_expansion
 from saddlesvm.problem.bounds import (
-    STILL,
     UNIT,
     Bounded,
-    RowSizes,
-    ValueSums,
     gamma,
-    loss_sizes,
-    point_sizes,
-    sums_of_values,
 )
 from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, evaluate
-from saddlesvm.problem.intercepts import Group, Intercept, offset_slope
-from saddlesvm.problem.loss import Shape, has_array_methods, methods_of, traits_of
-from saddlesvm.problem.problem import Strength, is_classification
+from saddlesvm.problem.intercepts import Intercept
+from saddlesvm.problem.loss import has_array_methods, methods_of
 from saddlesvm.problem.rescaling import ANY, Candidate, candidates, multiple
-from saddlesvm.problem.responses import move_of
-from saddlesvm.problem.sums import dual_of_margins, loss_sums
+from saddlesvm.problem.sums import dual_of_margins
 from saddlesvm.problem.terms import Pointwise
 
-SAME = 1e-12  # relative distance of offsets, and slope for each row, that count as zero
+FIRST = np.zeros(1, dtype=np.int64)  # the number of the only problem
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def certified_values(
     """
     beta, own = model
     feasible, reached = dual
-    offsets = best_offsets(problem, own.values) if given is None else given
+    offsets = find_offsets(problem, own.values) if given is None else given
     # What the offsets cost beside the losses.
     asked = 0.0
     error = 0.0
@@ -102,57 +104,40 @@ def certified_values(
         cost = _asked(problem, side.intercept, beta, offset)
         asked = asked + cost.value
         error = error + cost.off
-    lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
-    posed = ProblemOfValues(
-        problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths
-    )
     certificate, alpha = certificate_of_values(
-        posed, own, offsets, Bounded(asked, error), (feasible, reached.half)
+        problem, own, offsets, Bounded(asked, error), (feasible, reached.half)
     )
-    intercepts: Any = (
-        offsets if problem.groups else float(offsets[0]) + problem.offset * float(beta.sum())
-    )
+    intercepts: Any = offsets
+    if not problem.groups:
+        intercepts = float(offsets[0]) + problem.offset * float(beta.sum())
     return KernelEvaluation(beta, intercepts, alpha, certificate, own.values)
 
 
-def best_offsets(problem: KernelProblem, f: np.ndarray) -> np.ndarray:
+def find_offsets(problem: KernelProblem, f: np.ndarray) -> np.ndarray:
     """Return the best offset of each group for the values f of a model at the rows."""
-    sides = problem.sides
-    return np.array(
-        [
-            best_midway(problem, side, f if side.rows.size == f.size else f[side.rows])
-            for side in sides
-        ]
+    offsets = np.zeros((1, len(problem.sides)))
+    if problem.intercept.constrained:
+        order = problem.group_order
+        best_offsets(judged_rows(problem), boxed_loss(problem.loss), FIRST, f[order], offsets)
+    return offsets[0]
+
+
+def judged_rows(problem: KernelProblem) -> JudgedRows:
+    """Return the rows of a problem, group by group, as sums of certificates take them."""
+    order = problem.group_order
+    totals = [side.intercept.total for side in problem.sides]
+    ends = np.cumsum([0] + [side.rows.size for side in problem.sides])
+    # The lengths include the virtual feature of a regularised intercept.
+    lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
+    return JudgedRows(
+        groups=ends[None, :],
+        totals=np.array([totals], dtype=np.float64),
+        y=problem.y[order],
+        lengths=lengths[order],
+        top=problem.bounds[1][order],
+        weights=problem.weights[order] if problem.weights.size else problem.weights,
+        C=float(problem.C),
     )
-
-
-def best_midway(problem: KernelProblem, side: Group, f: np.ndarray) -> float:
-    """Return the best offset of a group; the middle of an interval of best ones, as in LIBSVM.
-
-    A loss with kinks has them at ``y - f``, or a tube apart on either side of it.
-    """
-    rows, intercept = side
-    best = intercept.best(problem.terms, rows, f, 0.0)
-    if not intercept.constrained or traits_of(problem.loss).shape is not Shape.KINKED:
-        return best
-    kinks = problem.y[rows] - f
-    if problem.tube > 0.0:
-        kinks = np.concatenate([kinks - problem.tube, kinks + problem.tube])
-    # The kinks next to the best offset. The objective is flat between two of them if its slope
-    # there is zero.
-    at = SAME * (1.0 + abs(best))
-    total = intercept.total
-    below = kinks[kinks < best - at].max(initial=-np.inf)
-    above = kinks[kinks > best + at].min(initial=np.inf)
-    inside = np.abs(kinks - best) <= at
-    ends = [(below, best), (best, above)] if inside.any() else [(below, above)]
-    for low, high in ends:
-        middle = 0.5 * (low + high)
-        if math.isfinite(middle):
-            slope, _ = offset_slope(problem.terms, rows, f, middle)
-            if abs(slope + total) <= SAME * (rows.size + abs(total)):
-                return float(middle)
-    return best
 
 
 def _asked(
@@ -172,31 +157,6 @@ def _asked(
     return Bounded(cost / problem.C, gamma(problem.n + 8.0) * (square + size) / problem.C)
 
 
-class ProblemOfValues(NamedTuple):
-    """A problem whose models are known by their values at the rows.
-
-    Attributes
-    ----------
-    terms : Pointwise
-    members : ndarray of shape (n,)
-        The rows that take part.
-    sides : tuple of Group
-        The same, by their intercepts.
-    bounds : pair of ndarrays of shape (n_all,)
-        Of the dual variables.
-    strength : Strength
-    lengths : ndarray of shape (n_all,)
-        No less than the norms of the rows in the feature space, the virtual feature included.
-    """
-
-    terms: Pointwise
-    members: np.ndarray
-    sides: tuple[Group, ...]
-    bounds: tuple[np.ndarray, np.ndarray]
-    strength: Strength
-    lengths: np.ndarray
-
-
 class FeatureFunction(NamedTuple):
     """A function of the feature space.
 
@@ -214,68 +174,34 @@ class FeatureFunction(NamedTuple):
 
 
 def certificate_of_values(
-    posed: ProblemOfValues,
+    problem: KernelProblem,
     model: FeatureFunction,
     offsets: np.ndarray,
     asked: Bounded,
     dual: tuple[np.ndarray, Bounded],
 ) -> tuple[Certificate, np.ndarray]:
-    """Return the certificate of a model with an offset a side, and the duals that prove it.
+    """Return the certificate of a model with an offset a group, and the duals that prove it.
 
     Parameters
     ----------
     asked : Bounded
         What the offsets cost beside the losses, divided by C.
-    dual : pair of ndarray of shape (n_all,) and Bounded
+    dual : pair of ndarray of shape (n,) and Bounded
         C times the dual variables, feasible but for rounding, and half the squared norm of their
         function.
     """
-    terms, members, sides, bounds, strength, lengths = posed
     beta, reached = dual
-    loss = terms.loss
-    norms = lengths * lengths
-    C = strength.C
-    alpha = np.clip(beta / C, *bounds)
-    nothing = np.zeros(alpha.size)
-    added = np.zeros(alpha.size)
-
-    def sums_of(variables: np.ndarray, step: float = 0.0) -> np.ndarray:
-        total = np.zeros(5)
-        for side, offset in zip(sides, offsets.tolist(), strict=True):
-            values = model.values if side.rows.size == alpha.size else model.values[side.rows]
-            total += loss_sums(terms, side.rows, values, offset + step, variables)
-        return total
-
-    paid, conjugates, _, charged, _ = sums_of(alpha).tolist()
-    # A free intercept needs sums that rounding misses: the cost of a move of alpha to them is
-    # bounded.
-    moves = []
-    paired = 0.0
-    for side, offset in zip(sides, offsets, strict=True):
-        added[side.rows] = offset
-        free = side.intercept.constrained
-        own = point_sizes(loss, terms.y, norms, terms.weights, side.rows, alpha, signs=free)
-        moves.append(move_of(terms, side, norms, alpha, own, charged) if free else STILL)
-        paired += own.paired
-    # e bounds the error of each score, with its offset and label; it counts for rows that may pay.
-    label = 0.0 if is_classification(loss) else np.abs(terms.y)
-    e = model.slips + 4.0 * UNIT * (np.abs(added) + np.abs(model.values) + label)
-    e = np.where(may_pay(terms, model.values + added, e), e, 0.0)[members]
-    s = terms.weights[members] if terms.weights.size else 1.0
-    with np.errstate(over="ignore"):  # an infinite bound is true
-        squares = float((s * e * e).sum())
-    rows = RowSizes(
-        float(e.size), 0.0, 0.0, float((s * e).sum()), squares, float(e.max(initial=0.0))
+    alpha = alpha_of(problem, beta)
+    judged = judged_rows(problem)
+    order = problem.group_order
+    point = (model.values[order], model.slips[order], beta[order], alpha[order])
+    numbers = np.empty((1, COMMON + PLACES * len(problem.sides)))
+    certificate_sums(judged, boxed_loss(problem.loss), FIRST, point, offsets[None, :], numbers)
+    totals = judged.totals[0].tolist() if problem.intercept.constrained else ()
+    certificate = certificate_of_sums(
+        problem.loss, problem.strength, totals, numbers[0].tolist(), asked, (model.half, reached)
     )
-    # beta and C alpha differ by rounding and by the box: so far may their functions be apart.
-    away = float((np.abs(beta - C * alpha) + UNIT * np.abs(beta)) @ lengths)
-    found = ValueSums(paid, conjugates, charged, paired, rows, away)
-    halves = (model.half, reached)
-    sizes = loss_sizes(loss, rows.rows)
-    sums = sums_of_values(sizes, C, found, halves, asked, moves, lambda t: sums_of(nothing, t)[0])
-    # Zero is a dual point, with the objective zero, unless some sum is given.
-    zero = 0.0 if all(side.intercept.homogeneous for side in sides) else -math.inf
-    return Certificate.of(strength, sums._replace(at_zero=zero)), alpha
+    return certificate, alpha
 
 
 def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -327,7 +253,7 @@ def expansion_of(
     is_exact[support] = True
     is_exact[problem.points_of(np.flatnonzero(beta))] = True
     found = replace(np.flatnonzero(is_exact))
-    offsets = best_offsets(problem, found.values) if given is None else given
+    offsets = find_offsets(problem, found.values) if given is None else given
     z = found.values + offsets[problem.side_of]
     pays = problem.points_of(np.flatnonzero(may_pay(problem.terms, z, found.slips)))
     return replace(np.unique(pays[~is_exact[pays]]))
@@ -347,13 +273,7 @@ def function_of(
     # What a regularised intercept adds is a sum of n terms; so is the norm.
     added = gamma(n + 4.0) * problem.offset * float(sizes.sum())
     slips = problem.at_rows(slips) + added
-    off = 0.5 * (float(sizes @ slips) + gamma(n + 4.0) * float(sizes @ np.abs(f)))
-    return FeatureFunction(f, slips, Bounded(half_norm(beta, f), off))
-
-
-def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
-    """Return ``1/2 ||w||^2`` of ``w = sum_i beta_i k(x_i, .)``, whose values are ``f = K beta``."""
-    return 0.5 * float(beta @ f)
+    return FeatureFunction(f, slips, half_square(beta, f, slips))
 
 
 def alpha_of(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
@@ -451,9 +371,5 @@ def certificate_of_expansion(
     reached = expansion_of(problem, dual, np.array([offset])).half
     intercept = problem.intercept
     asked = Bounded(intercept.paid(offset), gamma(8.0) * abs(intercept.paid(offset)))
-    lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
-    posed = ProblemOfValues(
-        problem.terms, problem.members, problem.sides, problem.bounds, problem.strength, lengths
-    )
     function = FeatureFunction(values, slips[:n], Bounded(half, off))
-    return certificate_of_values(posed, function, np.array([offset]), asked, (dual, reached))[0]
+    return certificate_of_values(problem, function, np.array([offset]), asked, (dual, reached))[0]

@@ -63,43 +63,36 @@ class KernelErrors:
         rounding.
         """
         size = np.abs(coefficients)
-        first, second = self.bases
-        ours = slice(None) if centres is None else centres
-        # Each error is a bilinear form in (1, first_i, second_i) and (1, first_j, second_j): sum
-        # over j first.
-        sums = np.array([size.sum(), size @ first[ours], size @ second[ours]])
-        flat, by_first, by_second = (self.mixing(size.size, unit) @ sums).tolist()
-        return flat + by_first * first + by_second * second
+        own = self.bases if centres is None else self.bases[:, centres]
+        return mix_errors(self.mixing(size.size, unit), self.bases, own, size)
 
     @cached_property
     def bases(self) -> np.ndarray:
-        """Return two functions of the points whose products with each other and 1 bound errors.
+        """Return 1 and two functions of the points, whose products with each other bound errors.
 
         The radii have the square root of gamma as a factor: powers of gamma alone underflow for
         large rows, and powers of the radii alone overflow.
         """
         metric = self.kernel.metric
         r = self.radii
+        one = np.ones(r.size)
         nothing = np.zeros(r.size)
         if self.kernel.precomputed or callable(metric):
-            return np.stack([self.lengths, nothing])
+            return np.stack([one, self.lengths, nothing])
         scaled = math.sqrt(abs(self.kernel.gamma)) * r
         with np.errstate(over="ignore"):  # an infinite bound is true
             match metric:
                 case "rbf":
-                    return np.stack([scaled, scaled * scaled])
+                    return np.stack([one, scaled, scaled * scaled])
                 case "poly" | "polynomial":
-                    return np.stack([scaled**self.kernel.degree, nothing])
+                    return np.stack([one, scaled**self.kernel.degree, nothing])
                 case "sigmoid":
-                    return np.stack([scaled, nothing])
+                    return np.stack([one, scaled, nothing])
                 case _:
-                    return np.stack([r, nothing])
+                    return np.stack([one, r, nothing])
 
     def mixing(self, count: int, unit: float) -> np.ndarray:
-        """Return the matrix of the bilinear form of the errors, shape (3, 3).
-
-        It turns the sums of ``|beta_j|``, and of its products with both `bases`, into the
-        coefficients of 1 and of the `bases` in the error.
+        """Return the matrix of the bilinear form of the errors in the `bases`, shape (3, 3).
 
         Parameters
         ----------
@@ -152,6 +145,23 @@ class KernelErrors:
                 found[0, 0] = 2.0 * g + summed
         found[0, 0] += TINY
         return found
+
+
+def mix_errors(
+    mixing: np.ndarray, bases: np.ndarray, own: np.ndarray, sizes: np.ndarray
+) -> np.ndarray:
+    """Return the error of ``sum_j beta_j k(x_i, x_j)`` at each point i, at most.
+
+    Parameters
+    ----------
+    mixing : ndarray of shape (3, 3)
+    bases, own : ndarrays of shape (3, points) and (3, centres)
+        See :attr:`KernelErrors.bases`, of the points i and of the centres j.
+    sizes : ndarray of shape (centres,)
+        ``|beta_j|``.
+    """
+    # A bilinear form in the bases of both points: sum over j first.
+    return np.asarray((mixing @ (own @ sizes)) @ bases)
 
 
 def kernel_errors(kernel: Kernel, X: Matrix) -> KernelErrors:

@@ -239,6 +239,11 @@ class KernelProblem(Weighted):
         return found
 
     @cached_property
+    def group_order(self) -> np.ndarray:
+        """The rows group by group, shape (n,)."""
+        return np.argsort(self.side_of, kind="stable") if self.groups else self.members
+
+    @cached_property
     def terms(self) -> Pointwise:
         """Loss, labels and weights as compiled kernels take them."""
         return Pointwise(self.loss, self.y, self.weights)

@@ -1,56 +1,65 @@
-"""The sums behind certificates of many small kernel problems, in compiled code.
+"""The sums over the rows behind the certificate of every kernel problem, in compiled code.
 
-The rows of a problem stand in parts of the same sign and of consecutive points. Groups of parts
-have a free intercept each: two classes of points share it, the machines with nu have it for each
-class, or for each side of a tube. The sums are as in :mod:`saddlesvm.kernel.kernel_certificate`;
-the bounds on rounding in them are as in :mod:`saddlesvm.kernel.kernel_errors`.
+A problem has one or several groups of rows, each with an offset of its own: two classes share it;
+the machines with nu have it for each class, or for each side of a tube. Many small problems stand
+one after another, so that a single call serves them all: that takes a tenth of the time of array
+code for problems of some hundred rows.
+
+The values ``f = K beta`` of a model come with bounds on their errors, from
+:mod:`saddlesvm.kernel.kernel_errors` or :mod:`saddlesvm.kernel.rough_values`. The account of all
+rounding is made by :func:`saddlesvm.problem.bounds.sums_of_values`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.kernel.row_table import KernelTable
-from saddlesvm.problem.bounds import LEAF, UNIT
-from saddlesvm.problem.loss import Shape, traits_of
+from saddlesvm.problem.bounds import (
+    LEAF,
+    PAIRED as IN_PAIRS,
+    UNIT,
+    Bounded,
+    Move,
+    PointSizes,
+    Room,
+    RowSizes,
+    ValueSums,
+    gamma,
+    loss_sizes,
+    move_to_sum,
+    sums_of_values,
+)
+from saddlesvm.problem.certificate import Certificate
+from saddlesvm.problem.loss import Loss, Shape, traits_of
+from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.terms import weight_of
 from saddlesvm.runtime.compiled import inlined, kernel
 
 NEAR = 1e-12  # relative distance of offsets, and slope for each row, that count as zero
 FAR = 1e300  # beyond every kink
 ROUNDING = 1e-15  # relative, of an offset
+SHORT = 32  # variables of one sign that are added up before they are added to the sum
 # The places of the sums of a problem in the array that certificate_sums fills.
 SUMS = (
     "paid",  # losses
     "conjugates",
     "charged",  # sizes of the conjugates
-    "paired_norm",  # beta' f, the squared norm
-    "paired",  # sizes of alpha, times those of targets
+    "paired",  # sizes of alpha, times the sizes of targets
     "slip",  # s_i e_i: what errors e_i of the scores may change in the losses
     "slip_squares",  # s_i e_i^2
     "largest_slip",  # the largest e_i
-    "beta_slip",  # |beta_i| times the errors of f_i
-    "beta_f",  # |beta_i f_i|
-    "away_length",  # |beta_i - C alpha_i| times the lengths of the rows
-    "beta_length",  # |beta_i| times the lengths of the rows
+    "away",  # |beta_i - C alpha_i| times the lengths of the rows
+    "length",  # |beta_i| times the lengths of the rows
 )
-(
-    PAID,
-    CONJUGATES,
-    CHARGED,
-    NORM,
-    PAIRED,
-    SLIP,
-    SLIP_SQUARES,
-    LARGEST_SLIP,
-    BETA_SLIP,
-    BETA_F,
-    AWAY,
-    LENGTH,
-) = range(12)
+PAID, CONJUGATES, CHARGED, PAIRED, SLIP, SLIP_SQUARES, LARGEST_SLIP, AWAY, LENGTH = range(9)
+COMMON = len(SUMS)
+# Behind them the sums of each group, in the order of GroupSums.
+OFFSET, ROWS, POSITIVE, NEGATIVE, ALPHA_LENGTH, ROOM, ROOM_LENGTH, CHARGED_AT_TOP = range(8)
+PLACES = 8
 
 
 class GroupSums(NamedTuple):
@@ -78,63 +87,27 @@ class GroupSums(NamedTuple):
     charged_at_top: float
 
 
-SHORT = 32  # variables of one sign that are added up before they are added to the sum
-COMMON = len(SUMS)
-PLACES = len(GroupSums._fields)
-OFFSET, ROWS, POSITIVE, NEGATIVE, ALPHA_LENGTH, ROOM, ROOM_LENGTH, CHARGED_AT_TOP = range(8)
-
-
-class Programs(NamedTuple):
-    """Problems whose rows stand problem by problem, and part by part.
+class JudgedRows(NamedTuple):
+    """The rows of kernel problems, problem by problem and group by group.
 
     Attributes
     ----------
-    table : KernelTable
-        Kernel values.
-    begins : ndarray of shape (problems + 1,)
-        First row of each problem, and the number of rows.
-    starts : ndarray of shape (problems, parts + 1)
-        First row of each part within the problem, and the rows of all parts.
-    columns : ndarray of shape (problems, parts)
-        The first point of each part; the others follow.
-    signs : ndarray of shape (parts,)
-        -1.0 and 1.0: the kernel value of two rows is that of their points times both signs.
-    groups : ndarray of shape (groups + 1,)
-        The first part of each group, and the number of parts.
+    groups : int ndarray of shape (problems, groups + 1)
+        First row of each group, and the end of the last group.
     totals : ndarray of shape (problems, groups)
-        The sums of the dual variables of each group, divided by C.
-    tube : float
-        See :class:`~saddlesvm.kernel.kernel_problem.KernelProblem`.
-    y, low, high, ridge, lengths : ndarray of shape (rows,)
-        Labels or targets, the box of beta, what is added to the diagonal, and ``sqrt(k(x_i, x_i))``
-        or more.
+        The sums that the dual variables of each group must have, divided by C.
+    y, lengths, top : ndarray of shape (rows,)
+        Labels or targets, ``sqrt(k(x_i, x_i))`` or more, and the upper bounds of alpha.
     weights : ndarray of shape (rows,) or (0,)
-    bases : ndarray of shape (2, rows)
-        See :class:`~saddlesvm.kernel.kernel_errors.KernelErrors`.
-    mixing : ndarray of shape (problems, 3, 3)
-        The same.
-    leaves : ndarray of shape (problems,)
-        How many products are added up before their sum is added to the whole.
     C : float
     """
 
-    table: KernelTable
-    begins: np.ndarray
-    starts: np.ndarray
-    columns: np.ndarray
-    signs: np.ndarray
     groups: np.ndarray
     totals: np.ndarray
-    tube: float
     y: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    ridge: np.ndarray
     lengths: np.ndarray
+    top: np.ndarray
     weights: np.ndarray
-    bases: np.ndarray
-    mixing: np.ndarray
-    leaves: np.ndarray
     C: float
 
 
@@ -167,21 +140,21 @@ class BoxedLoss(NamedTuple):
     kinked: bool
     residual: bool
 
-    @classmethod
-    def of(cls, loss: Any) -> BoxedLoss:
-        """Return the numbers of a loss with a ``ridge``."""
-        least, most = loss.bounds(-1.0, 1.0)
-        low, high = loss.bounds(1.0, 1.0)
-        return cls(
-            tube=float(loss.tube()) if hasattr(loss, "tube") else 0.0,
-            ridge=float(loss.ridge()),
-            least=float(least),
-            most=float(most),
-            low=float(low),
-            high=float(high),
-            kinked=traits_of(loss).shape is Shape.KINKED,
-            residual=traits_of(loss).task == "regression",
-        )
+
+def boxed_loss(loss: Any) -> BoxedLoss:
+    """Return the numbers of a loss with a ``ridge``."""
+    least, most = loss.bounds(-1.0, 1.0)
+    low, high = loss.bounds(1.0, 1.0)
+    return BoxedLoss(
+        tube=float(loss.tube()) if hasattr(loss, "tube") else 0.0,
+        ridge=float(loss.ridge()),
+        least=float(least),
+        most=float(most),
+        low=float(low),
+        high=float(high),
+        kinked=traits_of(loss).shape is Shape.KINKED,
+        residual=traits_of(loss).task == "regression",
+    )
 
 
 @inlined
@@ -215,63 +188,13 @@ def conjugate_value(loss: BoxedLoss, a: float, y: float, s: float) -> float:
 
 
 @kernel
-def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
-    """Compute ``f = K beta`` and alpha of the problems `live`, summed as in ``mercer.expand``.
-
-    Parameters
-    ----------
-    beta : ndarray of shape (rows,)
-    f : ndarray of shape (2, rows)
-        Overwritten: the values, and ``beta / C`` within its bounds.
-    """
-    for k in live:
-        begin = programs.begins[k]
-        end = programs.begins[k + 1]
-        columns = programs.columns[k]
-        starts = programs.starts[k]
-        values = f[0][begin:end]
-        leaf_sums = f[1][begin:end]
-        held = 0
-        for t in range(values.size):
-            values[t] = 0.0
-            leaf_sums[t] = 0.0
-        # Add the kernel row of every support vector j, a stretch for each part.
-        for part in range(columns.size):
-            for j in range(starts[part], starts[part + 1]):
-                if beta[begin + j] == 0.0:
-                    continue
-                row = programs.table.values[programs.table.slots[columns[part] + j - starts[part]]]
-                for other in range(columns.size):
-                    b = beta[begin + j] * programs.signs[part] * programs.signs[other]
-                    first = starts[other]
-                    last = starts[other + 1]
-                    column = columns[other]
-                    into = leaf_sums[first:last]
-                    of_row = row[column : column + last - first]
-                    for t in range(into.size):
-                        into[t] += b * of_row[t]
-                # A full leaf goes into the sum: each product takes part in few additions.
-                held += 1
-                if held == programs.leaves[k]:
-                    held = 0
-                    for t in range(values.size):
-                        values[t] += leaf_sums[t]
-                        leaf_sums[t] = 0.0
-        for t in range(values.size):
-            values[t] += leaf_sums[t]
-        # The leaf sums make room for alpha.
-        for i in range(begin, end):
-            f[1, i] = min(max(beta[i], programs.low[i]), programs.high[i]) / programs.C
-
-
-@kernel
 def best_offsets(
-    programs: Programs, loss: BoxedLoss, live: np.ndarray, f: np.ndarray, offsets: np.ndarray
+    judged: JudgedRows, loss: BoxedLoss, live: np.ndarray, f: np.ndarray, offsets: np.ndarray
 ) -> None:  # fmt: skip
     """Find the best offset of each group of the problems `live`, by guarded Newton steps.
 
-    If all of an interval is best, for a loss with kinks, it is the middle, as in
-    :func:`~saddlesvm.kernel.kernel_certificate.best_midway`: no slope changes between two kinks.
+    If all of an interval is best, for a loss with kinks, it is the middle, as in LIBSVM: no slope
+    changes between two kinks.
 
     Parameters
     ----------
@@ -280,11 +203,10 @@ def best_offsets(
         Overwritten for the live problems.
     """
     for k in live:
-        for group in range(programs.groups.size - 1):
-            starts = programs.starts[k]
-            total = programs.totals[k, group]
-            first = programs.begins[k] + starts[programs.groups[group]]
-            end = programs.begins[k] + starts[programs.groups[group + 1]]
+        for group in range(judged.totals.shape[1]):
+            total = judged.totals[k, group]
+            first = judged.groups[k, group]
+            end = judged.groups[k, group + 1]
             b = 0.0
             low = -FAR
             high = FAR
@@ -295,8 +217,8 @@ def best_offsets(
                 slope = total
                 bend = 0.0
                 for i in range(first, end):
-                    y = programs.y[i]
-                    s = weight_of(programs.weights, i)
+                    y = judged.y[i]
+                    s = weight_of(judged.weights, i)
                     a, within = best_dual(loss, y - f[i] - b, y)
                     slope -= s * a
                     bend += s if within else 0.0
@@ -325,54 +247,31 @@ def best_offsets(
                 near = NEAR * (1.0 + abs(b))
                 for i in range(first, end):
                     for side in range(2):
-                        kink = programs.y[i] - f[i] + (loss.tube if side else -loss.tube)
+                        kink = judged.y[i] - f[i] + (loss.tube if side else -loss.tube)
                         below = max(below, kink if kink <= b + near else -FAR)
                         above = min(above, kink if kink >= b - near else FAR)
                 if below > -FAR and above < FAR:
                     offsets[k, group] = 0.5 * (below + above)
 
 
-@inlined
-def error_of_values(programs: Programs, k: int, beta: np.ndarray) -> tuple[float, float, float]:
-    """Return ``flat``, ``first``, ``second`` of the error of f in problem k.
-
-    This is :meth:`~saddlesvm.kernel.kernel_errors.KernelErrors.of_expansion`.
-    """
-    none = 0.0
-    one = 0.0
-    two = 0.0
-    # Sums of |beta|, alone and times each of the two functions that bound errors.
-    for i in range(programs.begins[k], programs.begins[k + 1]):
-        size = abs(beta[i])
-        none = none + size
-        one = one + size * programs.bases[0, i]
-        two = two + size * programs.bases[1, i]
-    mix = programs.mixing[k]
-    flat = mix[0, 0] * none + mix[0, 1] * one + mix[0, 2] * two
-    by_first = mix[1, 0] * none + mix[1, 1] * one + mix[1, 2] * two
-    by_second = mix[2, 0] * none + mix[2, 1] * one + mix[2, 2] * two
-    return flat, by_first, by_second
-
-
 @kernel
 def certificate_sums(
-    programs: Programs,
+    judged: JudgedRows,
     loss: BoxedLoss,
     live: np.ndarray,
-    point: tuple[np.ndarray, np.ndarray, np.ndarray],
+    point: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
     offsets: np.ndarray,
     found: np.ndarray,
 ) -> None:
     """Compute the sums that certificates of the problems `live` need.
 
-    Errors of scores count for rows that may pay a loss, see
-    :func:`~saddlesvm.kernel.kernel_certificate.may_pay`. The sums of the distances to the upper
+    Errors of scores count for rows that may pay a loss. The sums of the distances to the upper
     bounds stay zero if a total is zero.
 
     Parameters
     ----------
-    point : tuple of three ndarrays of shape (rows,)
-        beta, f and alpha.
+    point : tuple of four ndarrays of shape (rows,)
+        The model's f with bounds on its errors; beta and alpha of the dual point.
     offsets : ndarray of shape (problems, groups)
     found : ndarray of shape (problems, sums)
         Overwritten for the live problems: :data:`SUMS`, and those of :class:`GroupSums` for each
@@ -381,70 +280,56 @@ def certificate_sums(
     for k in live:
         sums = found[k]
         sums[:] = 0.0
-        errors = error_of_values(programs, k, point[0])
-        for group in range(programs.groups.size - 1):
+        for group in range(judged.totals.shape[1]):
             own = sums[COMMON + group * PLACES : COMMON + (group + 1) * PLACES]
-            first = programs.begins[k] + programs.starts[k, programs.groups[group]]
-            end = programs.begins[k] + programs.starts[k, programs.groups[group + 1]]
+            first = judged.groups[k, group]
+            end = judged.groups[k, group + 1]
             own[OFFSET] = offsets[k, group]
             own[ROWS] = end - first
-            has_total = programs.totals[k, group] != 0.0
+            has_total = judged.totals[k, group] != 0.0
             # Losses and conjugates are summed leaf by leaf: their rounding is that of
             # bounds.loss_sizes.
             for start in range(first, end, LEAF):
-                add_leaf(
-                    programs,
-                    loss,
-                    point,
-                    errors,
-                    (start, min(start + LEAF, end)),
-                    has_total,
-                    sums,
-                    own,
-                )
+                add_leaf(judged, loss, point, (start, min(start + LEAF, end)), has_total, sums, own)
 
 
 @inlined
 def add_leaf(
-    programs: Programs,
+    judged: JudgedRows,
     loss: BoxedLoss,
-    point: tuple[np.ndarray, np.ndarray, np.ndarray],
-    errors: tuple[float, float, float],
+    point: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
     rows: tuple[int, int],
     has_total: bool,
     sums: np.ndarray,
     own: np.ndarray,
 ) -> None:
     """Add a leaf of rows to the sums of a problem and of a group."""
-    flat, by_first, by_second = errors
     offset = own[OFFSET]
     paid = conjugates = charged = positive = negative = 0.0
     for i in range(rows[0], rows[1]):
-        b = point[0][i]
-        f = point[1][i]
-        a = point[2][i]
-        y = programs.y[i]
-        s = weight_of(programs.weights, i)
+        f = point[0][i]
+        b = point[2][i]
+        a = point[3][i]
+        y = judged.y[i]
+        s = weight_of(judged.weights, i)
         size = abs(b)
-        length = programs.lengths[i]
+        length = judged.lengths[i]
         label = abs(y) if loss.residual else 0.0
         u = y - f - offset
         conjugate = conjugate_value(loss, a, y, s)
         paid += s * loss_value(loss, u, y)
         conjugates += conjugate
         charged += abs(conjugate)
-        # e bounds the error of the margin; it counts if the row may pay within twice of it.
-        off = flat + by_first * programs.bases[0, i] + by_second * programs.bases[1, i]
-        e = off + 4.0 * UNIT * (abs(offset) + abs(f) + label)
-        e = e if loss_value(loss, u - 2.0 * e, y) + loss_value(loss, u + 2.0 * e, y) > 0.0 else 0.0
-        sums[NORM] += b * f
+        # e bounds the error of the margin. It counts if the row may pay within twice of it, because
+        # the ends are rounded; a convex loss that is zero at both ends is zero between them.
+        e = point[1][i] + 4.0 * UNIT * (abs(offset) + abs(f) + label)
+        if loss_value(loss, u - 2.0 * e, y) + loss_value(loss, u + 2.0 * e, y) == 0.0:
+            e = 0.0
         sums[PAIRED] += abs(a) * label if loss.residual else abs(a)
         sums[SLIP] += s * e
         sums[SLIP_SQUARES] += s * e * e
         sums[LARGEST_SLIP] = max(sums[LARGEST_SLIP], e)
-        sums[BETA_SLIP] += size * off
-        sums[BETA_F] += size * abs(f)
-        sums[AWAY] += abs(b - programs.C * a) * length
+        sums[AWAY] += abs(b - judged.C * a) * length
         sums[LENGTH] += size * length
         positive += max(a, 0.0)
         negative += max(-a, 0.0)
@@ -455,7 +340,7 @@ def add_leaf(
             positive = negative = 0.0
         own[ALPHA_LENGTH] += abs(a) * length
         if has_total:
-            top = programs.high[i] / programs.C
+            top = judged.top[i]
             own[ROOM] += top - a
             own[ROOM_LENGTH] += (top - a) * length
             own[CHARGED_AT_TOP] += abs(conjugate_value(loss, top, y, s))
@@ -464,3 +349,65 @@ def add_leaf(
     sums[CHARGED] += charged
     own[POSITIVE] += positive
     own[NEGATIVE] += negative
+
+
+def certificate_of_sums(
+    loss: Loss,
+    strength: Strength,
+    totals: Sequence[float],
+    numbers: Sequence[float],
+    asked: Bounded,
+    halves: tuple[Bounded, Bounded],
+) -> Certificate:
+    """Return the certificate of a problem.
+
+    Parameters
+    ----------
+    totals : sequence of float
+        Of the groups; empty if no intercept is free.
+    numbers : sequence of float
+        As :func:`certificate_sums` has computed them.
+    asked : Bounded
+        What the offsets cost beside the losses, divided by C.
+    halves : pair of Bounded
+        Half the squared norms of the model and of the dual point.
+    """
+    paid, conjugates, charged, paired, slip, squares, largest, away, length = numbers[:COMMON]
+    groups = [
+        GroupSums(*numbers[first : first + PLACES]) for first in range(COMMON, len(numbers), PLACES)
+    ]
+    n = sum(group.rows for group in groups)
+    # A free intercept needs sums that rounding misses: the cost of a move of alpha to them is
+    # bounded.
+    moves = [
+        move_of_group(group, total, charged) for group, total in zip(groups, totals, strict=False)
+    ]
+    errors = RowSizes(n, 0.0, 0.0, slip, squares, largest)
+    # beta and C alpha differ by rounding and by the box: so far may their functions be apart.
+    found = ValueSums(paid, conjugates, charged, paired, errors, away + UNIT * length)
+    sums = sums_of_values(loss_sizes(loss, n), strength.C, found, halves, asked, moves)
+    if any(totals):
+        # Zero is not feasible: it proves nothing.
+        sums = sums._replace(at_zero=-math.inf)
+    return Certificate.of(strength, sums)
+
+
+def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
+    """Return the move of a group's duals to their sum; `charged` sums the conjugates' sizes."""
+    room = Room(group.room, group.room_length, group.charged_at_top)
+    sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
+    # The kernel adds SHORT variables, then their sum; few rows meet no more than in array code.
+    additions = max(IN_PAIRS, SHORT + group.rows / SHORT + 8.0)
+    return move_to_sum(sizes, group.rows, charged, total, lambda: room, additions)
+
+
+def half_square(beta: np.ndarray, f: np.ndarray, slips: np.ndarray) -> Bounded:
+    """Return half the squared norm, ``beta' f / 2``; `slips` bound the errors of the values f."""
+    size = np.abs(beta)
+    error = float(size @ slips) + gamma(beta.size + 4.0) * float(size @ np.abs(f))
+    return Bounded(half_norm(beta, f), 0.5 * error)
+
+
+def half_norm(beta: np.ndarray, f: np.ndarray) -> float:
+    """Return ``1/2 ||w||^2`` of ``w = sum_i beta_i k(x_i, .)``, whose values are ``f = K beta``."""
+    return 0.5 * float(beta @ f)

@@ -69,7 +69,7 @@ class ModelFacts(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How the rows of a machine stand in :class:`~saddlesvm.kernel.kernel_sums.Programs`.
+    """How the rows of a machine stand in :class:`~saddlesvm.kernel.small_pairs.Programs`.
 
     Attributes
     ----------

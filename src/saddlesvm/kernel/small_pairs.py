@@ -11,55 +11,40 @@ rounding, hardness or an interrupt, gets a fit of its own.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saddlesvm.fit.loop import Batch, Ended, ProblemInWork
 from saddlesvm.fit.outcome import FitResult, Outcome, Record, Trace
 from saddlesvm.kernel.ascent_state import SAMPLE
-from saddlesvm.kernel.kernel_errors import KernelErrors
+from saddlesvm.kernel.kernel_errors import KernelErrors, mix_errors
 from saddlesvm.kernel.kernel_sums import (
     COMMON,
     LENGTH,
-    NORM,
     PLACES,
-    SHORT,
     BoxedLoss,
-    GroupSums,
-    Programs,
+    JudgedRows,
     best_offsets,
+    boxed_loss,
+    certificate_of_sums,
     certificate_sums,
-    expand_each,
+    half_square,
 )
 from saddlesvm.kernel.mercer import leaf_of
 from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, PublishedModel
 from saddlesvm.kernel.pair_ascent import QuadraticProgram, pair_steps
-from saddlesvm.kernel.row_table import HELD, RowTable, whole_table
+from saddlesvm.kernel.row_table import HELD, KernelTable, RowTable, whole_table
 from saddlesvm.multiclass.fits import TogetherFirst
-from saddlesvm.problem.bounds import (
-    PAIRED,
-    UNIT,
-    Bounded,
-    Move,
-    PointSizes,
-    Room,
-    RowSizes,
-    ValueSums,
-    gamma,
-    loss_sizes,
-    move_to_sum,
-    sums_of_values,
-)
+from saddlesvm.problem.bounds import UNIT, Bounded, gamma
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
 from saddlesvm.runtime.clock import clock
-from saddlesvm.runtime.compiled import arithmetic, searching_kernel
+from saddlesvm.runtime.compiled import arithmetic, kernel, searching_kernel
 from saddlesvm.solvers.task import NOTHING
 
 # Violation, relative to the gap asked for, that often proves it if margins are about 1 (seen)
@@ -70,6 +55,53 @@ MOST_STEPS = 100_000  # pair steps of a round, at most
 # The same for a problem that a fit of its own may shrink, which pays for hard ones (tried)
 STEPS_ALONE = 5_000
 ROUNDS = 8  # rounds after which a problem gets a fit of its own (guessed)
+
+
+class Programs(NamedTuple):
+    """Problems whose rows stand problem by problem, and part by part.
+
+    Attributes
+    ----------
+    table : KernelTable
+        Kernel values.
+    judged : JudgedRows
+        The rows as certificates take them.
+    begins : ndarray of shape (problems + 1,)
+        First row of each problem, and the number of rows.
+    starts : ndarray of shape (problems, parts + 1)
+        First row of each part within the problem, and the rows of all parts.
+    columns : ndarray of shape (problems, parts)
+        The first point of each part; the others follow.
+    signs : ndarray of shape (parts,)
+        -1.0 and 1.0: the kernel value of two rows is that of their points times both signs.
+    groups : ndarray of shape (groups + 1,)
+        The first part of each group, and the number of parts.
+    tube : float
+        See :class:`~saddlesvm.kernel.kernel_problem.KernelProblem`.
+    low, high, ridge : ndarray of shape (rows,)
+        The box of beta, and what is added to the diagonal.
+    bases : ndarray of shape (3, rows)
+        See :class:`~saddlesvm.kernel.kernel_errors.KernelErrors`.
+    mixing : ndarray of shape (problems, 3, 3)
+        The same.
+    leaves : ndarray of shape (problems,)
+        How many products are added up before their sum is added to the whole.
+    """
+
+    table: KernelTable
+    judged: JudgedRows
+    begins: np.ndarray
+    starts: np.ndarray
+    columns: np.ndarray
+    signs: np.ndarray
+    groups: np.ndarray
+    tube: float
+    low: np.ndarray
+    high: np.ndarray
+    ridge: np.ndarray
+    bases: np.ndarray
+    mixing: np.ndarray
+    leaves: np.ndarray
 
 
 @dataclass(eq=False)
@@ -114,7 +146,7 @@ class PairsTask:
     @cached_property
     def loss(self) -> BoxedLoss:
         """The loss, as compiled code takes it."""
-        return BoxedLoss.of(self.layout.loss)
+        return boxed_loss(self.layout.loss)
 
     def lay_out(self, classes: np.ndarray) -> tuple[Programs, np.ndarray]:
         """Return the problems over the parts' classes, (k, parts), and the point of each row.
@@ -148,25 +180,31 @@ class PairsTask:
         # Bounds on rounding depend on the number of rows.
         counts = totals.tolist()
         mixing = {m: self.errors.mixing(m, UNIT) for m in set(counts)}
+        groups = np.array(self.layout.groups)
+        judged = JudgedRows(
+            groups=begins[:-1, None] + starts[:, groups],
+            totals=self.machine.totals(weight_sums.astype(np.float64)),
+            y=y,
+            lengths=self.errors.lengths[points],
+            top=high / self.C,
+            weights=np.empty(0) if self.weights is None else s,
+            C=self.C,
+        )
         programs = Programs(
             table=table,
+            judged=judged,
             begins=begins,
             starts=starts,
             columns=columns,
             signs=np.array(self.layout.signs),
-            groups=np.array(self.layout.groups),
-            totals=self.machine.totals(weight_sums.astype(np.float64)),
+            groups=groups,
             tube=loss.tube,
-            y=y,
             low=low,
             high=high,
             ridge=loss.ridge / (self.C * s) if loss.ridge else np.zeros(y.size),
-            lengths=self.errors.lengths[points],
-            weights=np.empty(0) if self.weights is None else s,
             bases=self.errors.bases[:, points],
             mixing=np.array([mixing[m] for m in counts]),
             leaves=np.array([leaf_of(m) for m in counts]),
-            C=self.C,
         )
         return programs, points
 
@@ -203,9 +241,9 @@ class PairsTask:
             has_points_twice = len(signed) == 2 and programs.columns[k, 0] == programs.columns[k, 1]
             return signed[0] + signed[1] if has_points_twice else np.concatenate(signed)
 
-        weights = programs.weights[own]
+        weights = programs.judged.weights[own]
         weight = float(weights.sum()) if weights.size else float(beta.size)
-        facts = ModelFacts(of_points, float(programs.lengths[own].max()), self.C * weight)
+        facts = ModelFacts(of_points, float(programs.judged.lengths[own].max()), self.C * weight)
         return self.machine.model(facts, beta, offsets, certificate)
 
 
@@ -261,56 +299,54 @@ def solve_each(
         )
 
 
-def certificate_of(
-    task: PairsTask, totals: Sequence[float], rows: int, numbers: Sequence[float]
-) -> tuple[Certificate, Any]:  # fmt: skip
-    """Return the certificate of a problem, and its groups' offsets; a number for one group.
+@kernel
+def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
+    """Compute ``f = K beta`` and alpha of the problems `live`, summed as in ``mercer.expand``.
 
     Parameters
     ----------
-    totals : sequence of float
-        Of the groups.
-    rows : int
-        Of the problem.
-    numbers : sequence of float
-        As :func:`~saddlesvm.kernel.kernel_sums.certificate_sums` has computed them.
+    beta : ndarray of shape (rows,)
+    f : ndarray of shape (2, rows)
+        Overwritten: the values, and ``beta / C`` within its bounds.
     """
-    paid, conjugates, charged, norm, paired, slip, squares, largest, own, beta_f, away, length = (
-        numbers[:COMMON]
-    )
-    n = float(rows)
-    # A free intercept pays its offset times the given sum of alpha.
-    cost = 0.0
-    cost_error = 0.0
-    moves = []
-    offsets = []
-    for k, total in enumerate(totals):
-        group = GroupSums(*numbers[COMMON + k * PLACES : COMMON + (k + 1) * PLACES])
-        moves.append(move_of_group(group, total, charged))
-        cost = cost + total * group.offset
-        cost_error = cost_error + gamma(8.0) * abs(total * group.offset)
-        offsets.append(group.offset)
-    # Model and dual point are the same function: half its squared norm, with the error of beta' f.
-    half = Bounded(0.5 * norm, 0.5 * (own + gamma(n + 4.0) * beta_f))
-    errors = RowSizes(n, 0.0, 0.0, slip, squares, largest)
-    found = ValueSums(paid, conjugates, charged, paired, errors, away + UNIT * length)
-    sizes = loss_sizes(task.layout.loss, n)
-    sums = sums_of_values(sizes, task.C, found, (half, half), Bounded(cost, cost_error), moves)
-    if any(totals):
-        # Zero is not feasible: it proves nothing.
-        sums = sums._replace(at_zero=-math.inf)
-    return Certificate.of(Strength(task.C, rows), sums), np.array(offsets) if len(
-        offsets
-    ) > 1 else offsets[0]
-
-
-def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
-    """Return the move of a group's duals to their sum; `charged` sums the conjugates' sizes."""
-    room = Room(group.room, group.room_length, group.charged_at_top)
-    sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
-    # The kernel adds SHORT variables, then their sum; few rows meet no more than in array code.
-    additions = max(PAIRED, SHORT + group.rows / SHORT + 8.0)
-    return move_to_sum(sizes, group.rows, charged, total, lambda: room, additions)
+    for k in live:
+        begin = programs.begins[k]
+        end = programs.begins[k + 1]
+        columns = programs.columns[k]
+        starts = programs.starts[k]
+        values = f[0][begin:end]
+        leaf_sums = f[1][begin:end]
+        held = 0
+        for t in range(values.size):
+            values[t] = 0.0
+            leaf_sums[t] = 0.0
+        # Add the kernel row of every support vector j, a stretch for each part.
+        for part in range(columns.size):
+            for j in range(starts[part], starts[part + 1]):
+                if beta[begin + j] == 0.0:
+                    continue
+                row = programs.table.values[programs.table.slots[columns[part] + j - starts[part]]]
+                for other in range(columns.size):
+                    b = beta[begin + j] * programs.signs[part] * programs.signs[other]
+                    first = starts[other]
+                    last = starts[other + 1]
+                    column = columns[other]
+                    into = leaf_sums[first:last]
+                    of_row = row[column : column + last - first]
+                    for t in range(into.size):
+                        into[t] += b * of_row[t]
+                # A full leaf goes into the sum: each product takes part in few additions.
+                held += 1
+                if held == programs.leaves[k]:
+                    held = 0
+                    for t in range(values.size):
+                        values[t] += leaf_sums[t]
+                        leaf_sums[t] = 0.0
+        for t in range(values.size):
+            values[t] += leaf_sums[t]
+        # The leaf sums make room for alpha.
+        for i in range(begin, end):
+            f[1, i] = min(max(beta[i], programs.low[i]), programs.high[i]) / programs.judged.C
 
 
 class SmallPairs(TogetherFirst):
@@ -351,16 +387,18 @@ class SmallPairs(TogetherFirst):
         self.programs, self.points = self.task.lay_out(self.classes)
         programs = self.programs
         count = len(self.problems)
-        rows = programs.y.size
-        self.totals = programs.totals.tolist()
+        rows = programs.judged.y.size
+        self.totals = programs.judged.totals.tolist()
         # The point of each problem: at zero the gradient is -y.
         self.beta = np.zeros(rows)
-        self.g = -programs.y
+        self.g = -programs.judged.y
         self.f = np.empty((2, rows))
-        self.offsets = np.zeros(programs.totals.shape)
+        self.slips = np.empty(rows)
+        self.halves = [Bounded(0.0)] * count
+        self.offsets = np.zeros(programs.judged.totals.shape)
         # Room for steps and for the sums of certificates.
         self.room = np.empty((3, int(np.diff(programs.begins).max())))
-        self.numbers = np.empty((count, COMMON + PLACES * programs.totals.shape[1]))
+        self.numbers = np.empty((count, COMMON + PLACES * programs.judged.totals.shape[1]))
         # The course of each problem.
         self.live = np.arange(count)
         self.round = 0
@@ -368,7 +406,7 @@ class SmallPairs(TogetherFirst):
         self.steps = np.zeros(count, dtype=np.int64)
         self.seconds = np.zeros((count, 2))
         self.traces = [Trace() for _ in self.problems]
-        if programs.totals.any():
+        if programs.judged.totals.any():
             self.take_first_point()
 
     def take_first_point(self) -> None:
@@ -377,7 +415,7 @@ class SmallPairs(TogetherFirst):
         # The groups of all problems one after the other: where each begins, its size and its sum.
         begins = (programs.begins[:-1, None] + programs.starts[:, programs.groups[:-1]]).ravel()
         sizes = np.diff(np.append(begins, self.beta.size))
-        totals = self.task.C * programs.totals.ravel()
+        totals = self.task.C * programs.judged.totals.ravel()
         group_of = np.repeat(np.arange(sizes.size), sizes)
         # The rough model: each sum spread over a sample of the group's rows.
         place = np.arange(group_of.size) - begins[group_of]
@@ -385,7 +423,7 @@ class SmallPairs(TogetherFirst):
         self.beta[chosen] = (totals / np.bincount(group_of[chosen]))[group_of[chosen]]
         self.sum_up()
         # Fill the hardest rows of each group up to their bounds, until its sum is reached.
-        order = np.lexsort((self.f[0] - programs.y, group_of))
+        order = np.lexsort((self.f[0] - programs.judged.y, group_of))
         high = programs.high[order]
         before = np.concatenate([[0.0], np.cumsum(high)])
         filled = before[:-1] - before[begins][group_of]
@@ -400,22 +438,44 @@ class SmallPairs(TogetherFirst):
     def sum_up(self) -> None:
         """Compute the sums of the certificates of all problems that are left."""
         programs = self.programs
+        judged = programs.judged
         loss = self.task.loss
         live = self.live
         expand_each(programs, live, self.beta, self.f)
-        best_offsets(programs, loss, live, self.f[0], self.offsets)
-        certificate_sums(
-            programs, loss, live, (self.beta, self.f[0], self.f[1]), self.offsets, self.numbers
-        )
+        values, alpha = self.f
+        for k in live.tolist():
+            own = self.rows(k)
+            beta = self.beta[own]
+            bases = programs.bases[:, own]
+            slips = mix_errors(programs.mixing[k], bases, bases, np.abs(beta))
+            self.slips[own] = slips
+            self.halves[k] = half_square(beta, values[own], slips)
+        best_offsets(judged, loss, live, values, self.offsets)
+        point = (values, self.slips, self.beta, alpha)
+        certificate_sums(judged, loss, live, point, self.offsets, self.numbers)
 
     def certificates(self) -> list[tuple[Certificate, Any]]:
         """Return the certificates of the problems that are left, and their offsets."""
-        sizes = np.diff(self.programs.begins).tolist()
         numbers = self.numbers.tolist()
-        return [
-            certificate_of(self.task, self.totals[k], sizes[k], numbers[k])
-            for k in self.live.tolist()
-        ]
+        return [self.certificate_of(k, numbers[k]) for k in self.live.tolist()]
+
+    def certificate_of(self, k: int, numbers: list[float]) -> tuple[Certificate, Any]:
+        """Return the certificate of problem k, and its groups' offsets; a number for one group."""
+        totals = self.totals[k]
+        offsets = self.offsets[k].copy()
+        # A free intercept pays its offset times the given sum of alpha.
+        paid = [total * offset for total, offset in zip(totals, offsets.tolist(), strict=True)]
+        asked = Bounded(sum(paid), gamma(8.0) * sum(map(abs, paid)))
+        own = self.rows(k)
+        certificate = certificate_of_sums(
+            self.task.layout.loss,
+            Strength(self.task.C, own.stop - own.start),
+            totals,
+            numbers,
+            asked,
+            (self.halves[k], self.halves[k]),
+        )
+        return certificate, offsets if offsets.size > 1 else float(offsets[0])
 
     def solve_together(self, stop: threading.Event) -> list[ProblemInWork] | None:
         """Solve and certify the problems that are left; return the problems whose gap is proven."""
@@ -468,7 +528,7 @@ class SmallPairs(TogetherFirst):
 
     def is_zero(self, k: int) -> bool:
         """Return True if the given sums leave nothing but w = 0: a fit of its own then ends."""
-        norm = float(self.numbers[k, NORM])
+        norm = 2.0 * self.halves[k].value
         size = float(self.numbers[k, LENGTH])
         return any(self.totals[k]) and norm <= NOTHING * size * size
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -333,10 +333,10 @@ class Pairs(Problems):
         self.codes = codes
         self.classes = classes
         self.pairs = list(combinations(range(classes.size), 2))
-        ends = np.cumsum(np.bincount(codes, minlength=classes.size))[:-1]
         # The rows of each class, and where each class begins if rows stand class by class.
-        self.rows = np.split(np.argsort(codes, kind="stable"), ends)
-        self.starts = np.concatenate([[0], ends, [codes.size]])
+        order = np.argsort(codes, kind="stable")
+        self.starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=classes.size))])
+        self.rows = [order[first:end] for first, end in pairwise(self.starts.tolist())]
         super().__init__(self._make_pair, len(self.pairs), 2.0 / len(self.rows))
 
     @cached_property
