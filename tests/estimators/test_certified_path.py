@@ -253,7 +253,7 @@ def test_the_proven_gap_holds_at_every_knot_too(seed):
         assert path.certificate(C).relative_gap <= path.proven_gap
 
 
-def test_a_fit_that_ends_before_it_has_a_dual_point_proves_zero(tmp_path):
+def test_a_fit_that_ends_before_it_has_a_dual_point_proves_zero():
     random = np.random.default_rng(0)
     X, weights = random.normal(size=(32, 6)), 10.0 ** random.uniform(-5.0, 6.0, 32)
     Y = random.integers(0, 2, (32, 2))
@@ -261,7 +261,7 @@ def test_a_fit_that_ends_before_it_has_a_dual_point_proves_zero(tmp_path):
     with pytest.warns(NotCertifiedWarning):
         alone = LinearSVC(C=ENDS[0], **options).fit(X, Y, sample_weight=weights)
     assert not hasattr(alone, "dual_coef_")
-    how = LinearSVC(C="auto:low=1e-2,high=1e2,size=3", checkpoint=tmp_path / "path", **options)
+    how = LinearSVC(C="auto:low=1e-2,high=1e2,size=3", **options)
     with pytest.warns(NotCertifiedWarning):
         found = how.fit(X, Y, sample_weight=weights)
     assert found.outcome_ is not Outcome.CERTIFIED

@@ -70,9 +70,6 @@ def test_each_fold_follows_its_own_path_and_ends_where_single_fits_do():
     np.testing.assert_array_equal(one.scores_, two.scores_)
     np.testing.assert_array_equal(one.relative_gaps_, two.relative_gaps_)
     assert (one.relative_gaps_ <= 1e-6).all()
-    dropping = LinearSVCCV(model, Cs=Cs, cv=3, drop=1e-12).fit(X, y)
-    np.testing.assert_array_equal(dropping.scores_, one.scores_)
-    np.testing.assert_array_equal(dropping.relative_gaps_, one.relative_gaps_)
     for k, C in enumerate(Cs):
         alone = [LinearSVC(C=C, loss="logistic", tol=1e-6, random_state=0).fit(X[a], y[a]).score(X[b], y[b])
                  for a, b in StratifiedKFold(3).split(X, y)]  # fmt: skip
@@ -135,30 +132,6 @@ def test_any_scorer_judges_and_probabilities_are_made_for_it(heart):
     named = LinearSVCCV(LinearSVC(random_state=0), Cs=CS, cv=3, scoring="accuracy").fit(X, y)
     called = LinearSVCCV(LinearSVC(random_state=0), Cs=CS, cv=3, scoring=by_hand)
     np.testing.assert_array_equal(named.scores_, called.fit(X, y).scores_)
-
-
-def test_values_that_cannot_win_are_given_up_and_the_best_is_not():
-    random = np.random.default_rng(3)
-    X = random.normal(size=(1500, 5))
-    y = np.where(X[:, 0] + 0.1 * random.normal(size=1500) > 1.0, 1, -1)
-    full = LinearSVCCV(LinearSVC(random_state=0), Cs=[1e-6, 1e-1, 1.0], cv=4).fit(X, y)
-    fast = LinearSVCCV(LinearSVC(random_state=0), Cs=[1e-6, 1e-1, 1.0], cv=4, drop=1e-3).fit(X, y)
-    assert full.C_ == fast.C_
-    tried = ~np.isnan(fast.scores_)
-    assert tried[:, 0].all() and tried[-1].all() and not tried[0, 1:].any()
-    np.testing.assert_array_equal(fast.scores_[tried], full.scores_[tried])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"drop": 2.0}, "drop must be a number between 0 and 1"),
-        ({"drop": 0.1, "scoring": "f1"}, "compares values of C by accuracy"),
-    ],
-)
-def test_bad_options_are_refused(heart, options, message):
-    with pytest.raises(ValueError, match=message):
-        LinearSVCCV(**options).fit(*heart)
 
 
 def test_a_fold_without_a_class_has_the_others(heart):

@@ -49,7 +49,7 @@ def test_bad_grids_are_refused(heart, Cs):
     ("options", "message"),
     [
         ({"lam": 1e-3}, "a path goes over C, so lam .* must be left out; got lam=0.001"),
-        ({"checkpoint": "run.ckpt"}, "a checkpoint holds one fit, and a path has many: leave it out.*got 'run.ckpt'"),
+        ({"checkpoint": "run.ckpt"}, "a checkpoint holds one fit, and a path has many: leave checkpoint out; got"),
     ],
 )
 def test_options_that_do_not_go_with_a_path_are_refused_before_any_work(heart, options, message):

@@ -72,8 +72,6 @@ def test_cross_validation_shares_the_readings(large: Store) -> None:
     away = [np.sqrt(2 * TOL * one.primal) * 2.0 for one in alone.certificates_]
     unsure = scores[:, -1] - scores[:, -2] <= 2 * max(away) * np.linalg.norm(X[test], axis=1) + 2 * max(away)
     assert abs(search.scores_[0, 0] - alone.score(X[test], y[test])) <= unsure.mean()
-    with pytest.raises(ValueError, match="drop"):
-        LinearSVCCV(LinearSVC(memory="16M"), Cs=Cs, drop=0.01).fit(large)
     with pytest.raises(ValueError, match="scoring"):
         LinearSVCCV(LinearSVC(memory="16M"), Cs=Cs, scoring="f1_macro").fit(large)
 

@@ -58,7 +58,7 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
             raise ValueError(f"upper_cost must be positive; got {self.upper_cost!r}")
         return loss
 
-    def _made_loss(self) -> Squared:
+    def _make_loss(self) -> Squared:
         return Squared()
 
     def _pose(self, y: Any, sample_weight: Any, n: int, labels: Labels | None = None) -> Training:
@@ -68,7 +68,7 @@ class LeastSquaresSVC(ClassifierMixin, LinearModel):
         weights = check_weights(sample_weight, n)
         weights = np.where(upper, self.upper_cost, 1.0) * (1.0 if weights is None else weights)
         problem = SubProblem(0, "", np.where(upper, 1.0, -1.0))
-        return Training([problem], self._made_loss(), weights, Labels(classes))
+        return Training([problem], self._make_loss(), weights, Labels(classes))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (n,)."""

@@ -239,7 +239,7 @@ def choose_C(
         raise ValueError(
             f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)"
         )
-    template = clone(model).set_params(C=1.0)
+    template = clone(model).set_params(C=1.0, checkpoint=None)
     design = check_design(X)
     n, d = design.shape
     weights = check_weights(sample_weight, n)
@@ -426,13 +426,13 @@ def fit_automatically(
 ) -> Fitted:
     """Choose C, and fit there from the path's model.
 
-    A checkpoint is the path's: the last fit has next to nothing left to do.
+    A checkpoint is that of the last fit.
     """
     if not is_classifier(template):
         refuse_columns(y, "C='auto'")
     with raise_interrupts():
         choice = choose_C(template, how, X, y, sample_weight, groups)
-    options = clone(template).set_params(C=choice.C, warm_start=True, checkpoint=None)
+    options = clone(template).set_params(C=choice.C, warm_start=True)
     start = former_fit(choice.path.fit_at(choice.C))
     fitted = fit_copy(options, X, y, sample_weight, start=start)
     return replace(fitted, choice=choice, chosen_C=choice.C)

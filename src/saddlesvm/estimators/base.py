@@ -281,7 +281,7 @@ class Estimator(BaseEstimator):
         }
         super().set_params(**params)
         if inner:
-            solver = self._made_solver()
+            solver = self._make_solver()
             unknown = [key for key in inner if key not in solver.get_params()]
             if unknown:
                 known = ", ".join(solver.get_params()) or "none"
@@ -291,7 +291,7 @@ class Estimator(BaseEstimator):
             self.solver = dataclasses.replace(solver, **inner)
         return self
 
-    def _made_solver(self) -> Any:
+    def _make_solver(self) -> Any:
         return make_solver(self.solver)
 
     def _check_options(self) -> Any:

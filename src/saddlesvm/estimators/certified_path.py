@@ -1,17 +1,9 @@
-"""A certified path: a model and a proof for every C between two ends, from a handful of fits.
-
-A checkpoint holds the fits so far in a file of plain arrays. A path that goes on from it begins
-each fit that the file holds at the stored weights and dual variables, and certifies it anew:
-nothing in the file is believed. So the wanted gap, the ends and the limits may differ from
-the path that wrote it.
-"""
+"""A certified path: a model and a proof for every C between two ends, from a handful of fits."""
 
 from __future__ import annotations
 
 import bisect
 import math
-import threading
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,13 +11,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 
 from saddlesvm.answers.labels import labels_between
 from saddlesvm.answers.stretch import Stretch, stretch_to
-from saddlesvm.data.archives import Archive
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators.fitted import (
     Fitted,
@@ -38,35 +28,20 @@ from saddlesvm.estimators.fitted import (
     problem_C,
 )
 from saddlesvm.estimators.proven import go_closer, training_data
-from saddlesvm.fit.checkpoint import CheckpointFile
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass.splits import JOINT, FormerFit
+from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.fingerprint import sketch
 from saddlesvm.problem.intercepts import Absent, Regularized
 from saddlesvm.problem.path_bounds import Interval, Knot
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.regularizer import Regularizer
-from saddlesvm.rows.csr_checks import canonical
-from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 if TYPE_CHECKING:
-    from saddlesvm.estimators.base import Estimator
+    pass
 
 GRID = 61  # values of C in a default grid: ten per factor of 10, over six such factors
-FORMAT = "saddlesvm path checkpoint 1"
-CSR_PARTS = ("data", "indices", "indptr")
-OPTIONS = (
-    "loss",
-    "fit_intercept",
-    "intercept",
-    "intercept_scaling",
-    "multi_class",
-    "class_weight",
-    "epsilon",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,116 +417,3 @@ def make_knot(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) 
         missed,
         charged,
     )
-
-
-def marks(template: Estimator, X: Rows, y: ArrayLike, weights: object) -> dict[str, object]:
-    """Return what must be equal for a path to resume: the data and the objective's options."""
-    labels = np.asarray(y)
-    known, codes = np.unique(labels, return_inverse=True)
-    given = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-    return {
-        "shape": [X.n_rows, X.n_features],
-        "rows": zlib.crc32(
-            sketch(X, np.arange(X.n_rows, dtype=np.int32 if X.n_rows < 2**31 else np.int64)).data
-        ),
-        "labels": [
-            zlib.crc32(repr(known.tolist()).encode()),
-            zlib.crc32(codes.astype(np.int64).data),
-        ],
-        "weights": zlib.crc32(given.data),
-        "options": {
-            name: repr(getattr(template, name)) for name in OPTIONS if hasattr(template, name)
-        },
-    }
-
-
-class PathCheckpoint:
-    """Reads and writes the fits of a path.
-
-    Parameters
-    ----------
-    given : path-like or Checkpoint
-        The file, and how often it is written: after a fit when the time has come, and at the end of
-        the path.
-    mark : dict
-        Of :func:`marks`.
-
-    Raises
-    ------
-    ValueError
-        The file is damaged, or belongs to another path.
-    """
-
-    def __init__(self, given: Any, mark: dict[str, Any]) -> None:
-        self.file = CheckpointFile(given)
-        self.mark = mark
-        self.lock = threading.Lock()
-        self.fits: dict[float, FormerFit] = self._read() if self.file.path.exists() else {}
-
-    def at(self, C: float) -> FormerFit | None:
-        """Return the stored fit at C, or None."""
-        return self.fits.get(C)
-
-    def keep(self, C: float, fit: FormerFit) -> None:
-        """Take a fit in, and write the file if it is time."""
-        with self.lock:
-            self.fits[C] = fit
-            if self.file.is_due():
-                self._write()
-
-    def end(self) -> None:
-        """Write the file."""
-        with self.lock:
-            self._write()
-
-    def _write(self) -> None:
-        arrays: dict[str, np.ndarray] = {}
-        # Names such as "0.coef": the number of the fit, and the part. Sparse dual variables have
-        # three parts.
-        for k, fit in enumerate(self.fits.values()):
-            arrays[f"{k}.coef"] = fit.coef
-            arrays[f"{k}.intercept"] = fit.intercept
-            duals = fit.duals
-            parts = (
-                {f"{k}.{part}": getattr(duals, part) for part in CSR_PARTS}
-                if sparse.issparse(duals)
-                else {}
-            )
-            arrays |= parts or {f"{k}.duals": duals}
-        phases = [fit.phases for fit in self.fits.values()]
-        header = {"format": FORMAT, "mark": self.mark, "C": list(self.fits), "phases": phases}
-        with self.file.warn_on_failure():
-            self.file.store(header, arrays)
-
-    def _read(self) -> dict[float, FormerFit]:
-        with self.file.open(FORMAT, self.mark, "path") as (stored, header):
-            return self._fits(stored, header)
-
-    def _fits(self, stored: Archive, header: dict[str, Any]) -> dict[float, FormerFit]:
-        """Return the fits in the file, after their shapes and values are checked."""
-        n, d = self.mark["shape"]
-        found: dict[float, FormerFit] = {}
-        for k, (C, phases) in enumerate(zip(header["C"], header["phases"], strict=True)):
-            # Read the parts that `_write` stored, and check them: the file may be damaged or
-            # another's.
-            coef = stored.read(f"{k}.coef")
-            intercept = stored.read(f"{k}.intercept")
-            duals: Any
-            if f"{k}.duals" in stored.names:
-                duals = stored.read(f"{k}.duals")
-                values = duals
-            else:
-                data, indices, indptr = (stored.read(f"{k}.{part}") for part in CSR_PARTS)
-                duals = canonical(sparse.csr_array((data, indices, indptr), shape=(len(coef), n)))
-                values = data
-            shapes = (coef.shape, intercept.shape, duals.shape)
-            if shapes != ((len(coef), d), (len(coef),), (len(coef), n)) or len(phases) != len(coef):
-                raise ValueError(
-                    f"a fit of shape {coef.shape} does not belong to {n:,} x {d:,} rows"
-                )
-            if not all(np.isfinite(one).all() for one in (coef, intercept, values)):
-                raise ValueError("it holds numbers that are not finite")
-            found[float(C)] = FormerFit(
-                duals, coef, intercept, float(C), False, [dict(one) for one in phases]
-            )
-        return found

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -44,7 +43,7 @@ from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
-from saddlesvm.runtime.allowed import SHARE, check, names
+from saddlesvm.runtime.allowed import check, names
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
@@ -56,32 +55,6 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
 
 Scorer = Callable[[Any, Any, Any], float]
-
-
-@dataclass
-class FoldTable:
-    """The results of the folds, each of shape (values of C, folds); NaN if not fitted.
-
-    Attributes
-    ----------
-    scores, gaps : ndarray
-    done : ndarray of bool
-        Fitted and scored.
-    given_up : ndarray of shape (values of C,), bool
-    """
-
-    scores: np.ndarray
-    gaps: np.ndarray
-    done: np.ndarray
-    given_up: np.ndarray
-
-    @classmethod
-    def empty(cls, Cs: int, folds: int) -> FoldTable:
-        """Make a table without results."""
-        nothing = np.full((Cs, folds), np.nan)
-        return cls(
-            nothing, nothing.copy(), np.zeros((Cs, folds), dtype=bool), np.zeros(Cs, dtype=bool)
-        )
 
 
 class Fold:
@@ -99,10 +72,10 @@ class Fold:
         """Return the fold of these row numbers or masks; a row drawn twice has twice the weight."""
         return cls(whole.part(*rows_of_fold(whole, train)), np.arange(whole.y.size)[test])
 
-    def right(self, fitted: Fitted) -> np.ndarray:
-        """Return True for each held-out row that a model labels correctly."""
+    def accuracy(self, fitted: Fitted) -> float:
+        """Return the share of held-out rows that a model labels correctly."""
         scores = linear_scores(self.X, fitted.coef, fitted.intercept)
-        return np.asarray(decide(scores, fitted.labels, fitted.way) == self.y)
+        return float(np.mean(decide(scores, fitted.labels, fitted.way) == self.y))
 
 
 class FoldSearch:
@@ -115,8 +88,6 @@ class FoldSearch:
         Ascending.
     scorer : callable or None
         As in scikit-learn; None for the share of right labels.
-    drop : float or None
-        The level at which values of C are given up.
     stop : threading.Event
         Set to end all fits.
     bar : Bar, optional
@@ -126,6 +97,8 @@ class FoldSearch:
     ----------
     fits : dict of int to Fitted
         The first fold's fit with each C, by the number of the C.
+    scores, gaps : ndarray of shape (k, folds)
+        NaN if there is no fit.
     """
 
     def __init__(
@@ -133,71 +106,32 @@ class FoldSearch:
         folds: list[Fold],
         Cs: np.ndarray,
         scorer: Scorer | None,
-        drop: float | None,
         stop: threading.Event,
         bar: Bar | None = None,
     ) -> None:
         self.folds = folds
         self.Cs = Cs
         self.scorer = scorer
-        self.drop = drop
         self.stop = stop
         self.bar = bar
         self.fits: dict[int, Fitted] = {}
-        self.table = FoldTable.empty(Cs.size, len(folds))
-        self.right: list[list[np.ndarray | None]] = [[None] * len(folds) for _ in Cs]
+        self.scores = np.full((Cs.size, len(folds)), np.nan)
+        self.gaps = np.full((Cs.size, len(folds)), np.nan)
 
-    def run(self, jobs: int) -> FoldTable:
-        """Do all the work in `jobs` threads."""
-        if self.drop is None:
-            with Schedule(jobs, self.stop) as schedule:
-                self._side_by_side(schedule)
-        else:
-            self._fold_by_fold()
-        return self.table
-
-    def _side_by_side(self, schedule: Schedule) -> None:
-        """Fit all folds at a C, then at the next; a fold waits for its own fit at the C before."""
+    def run(self, jobs: int) -> None:
+        """Fit all folds at a C, then at the next, in `jobs` threads."""
+        count = len(self.folds)
         judged: list[Future[None]] = []
-        for k in range(self.Cs.size):
-            for number in range(len(self.folds)):
-                before = judged[-len(self.folds)] if k else None
-                judged.append(schedule.add(self._judge, k, number, before))
-        results_of(judged)
+        with Schedule(jobs, self.stop) as schedule:
+            for k in range(self.Cs.size):
+                for number in range(count):
+                    # A fold waits for its own fit at the C before, at whose point it begins.
+                    before = judged[-count] if k else None
+                    judged.append(schedule.add(self._judge, k, number, before))
+            results_of(judged)
 
-    def _fold_by_fold(self) -> None:
-        """Fit all values of C in each fold in turn, without values that cannot win any more."""
-        for number in range(len(self.folds)):
-            for k in np.flatnonzero(~self.table.given_up).tolist():
-                self._judge(k, number)
-            self._give_up(number + 1)
-
-    def _give_up(self, folds: int) -> None:
-        """Drop values of C that are significantly worse than the best.
-
-        The sign test of McNemar: of the rows that only one of the two gets right, each has it right
-        equally often if they are equally good. The level is divided by the number of values
-        (Bonferroni).
-        """
-        # Values that are still in the race, with what each of their models got right.
-        assert self.drop is not None
-        left = [k for k in np.flatnonzero(~self.table.given_up) if all(self.table.done[k, :folds])]
-        if self.stop.is_set() or len(left) < 2:
-            return
-        right = {
-            k: np.concatenate([part for part in self.right[k][:folds] if part is not None])
-            for k in left
-        }
-        # Rows that only the best gets right are losses of the other, and the other way round.
-        best = max(left, key=lambda k: int(right[k].sum()))
-        for k in left:
-            lost = (right[best] & ~right[k]).sum()
-            won = (right[k] & ~right[best]).sum()
-            self.table.given_up[k] = binom.sf(lost - 1, lost + won, 0.5) <= self.drop / self.Cs.size
-
-    def _judge(self, k: int, number: int, before: Future[None] | None = None) -> None:
+    def _judge(self, k: int, number: int, before: Future[None] | None) -> None:
         """Fit a fold at the k-th C, from its point at the C before, and score it."""
-        # A fold goes from C to C in order: each fit starts at the last one's point.
         if before is not None:
             wait([before])
         if self.stop.is_set():
@@ -212,15 +146,13 @@ class FoldSearch:
         if number == 0:
             self.fits[k] = fitted
         if self.scorer is None:
-            self.right[k][number] = right = fold.right(fitted)
-            score = float(right.mean())
+            score = fold.accuracy(fitted)
         else:
             # A scorer wants a model; accuracy needs the scores alone.
             model = make_model(fold.fits.calibrate(fitted))
             score = float(self.scorer(model, fold.X, fold.y))
-        self.table.scores[k, number] = score
-        self.table.gaps[k, number] = fitted.certificate.relative_gap
-        self.table.done[k, number] = True
+        self.scores[k, number] = score
+        self.gaps[k, number] = fitted.certificate.relative_gap
         if self.bar is not None:
             self.bar.show(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
             self.bar.advance()
@@ -259,9 +191,10 @@ class FoldSearchOnFiles:
         self.stop = stop
         self.bar = bar
         self.fits: list[Fitted] = []
-        self.table = FoldTable.empty(Cs.size, len(splits))
+        self.scores = np.full((Cs.size, len(splits)), np.nan)
+        self.gaps = np.full((Cs.size, len(splits)), np.nan)
 
-    def run(self) -> FoldTable:
+    def run(self) -> None:
         """Do all the work."""
         # The fit to all rows goes along with the folds, so that all read the same blocks.
         parts = [self.whole, *self.folds]
@@ -273,16 +206,14 @@ class FoldSearchOnFiles:
                 self.stop.set()
                 break
             self.fits.append(running[0])
-            self.table.scores[k] = self._scores(running[1:])
-            self.table.gaps[k] = [one.certificate.relative_gap for one in running[1:]]
-            self.table.done[k] = True
+            self.scores[k] = self._score(running[1:])
+            self.gaps[k] = [one.certificate.relative_gap for one in running[1:]]
             if self.bar is not None:
                 self.bar.show(f"C = {C:.3g}")
                 for _ in running:
                     self.bar.advance()
-        return self.table
 
-    def _scores(self, fits: list[Fitted]) -> list[float]:
+    def _score(self, fits: list[Fitted]) -> list[float]:
         """Return the share of right labels among each fold's held-out rows, by one reading."""
         right = np.zeros(len(fits))
         y = self.whole.y
@@ -307,28 +238,27 @@ class FoldSearchOnFiles:
             yield first, min(first + size, n)
 
 
-def reached_by_all(Cs: np.ndarray, table: FoldTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the values of C that every fold reached, with scores and gaps; warn if some miss.
+def count_reached(gaps: np.ndarray) -> int:
+    """Return the number of values of C, from the smallest, that every fold reached; warn if few.
 
     Raises
     ------
     KeyboardInterrupt
         No value of C was reached by every fold.
     """
-    # Keep the values of C before the first one that a fold missed.
-    missing = ~(table.done.all(axis=1) | table.given_up)
-    k = int(np.argmax(missing)) if missing.any() else Cs.size
-    if not table.done[:k].all(axis=1).any():
+    missing = np.isnan(gaps).any(axis=1)
+    k = int(np.argmax(missing)) if missing.any() else len(gaps)
+    if k == 0:
         raise KeyboardInterrupt(
             "the search was interrupted before every fold had reached the smallest C"
         )
-    if k < Cs.size:
+    if k < len(gaps):
         warnings.warn(
-            f"interrupted: C is chosen among the {k} smallest of {Cs.size} values, which every "
+            f"interrupted: C is chosen among the {k} smallest of {len(gaps)} values, which every "
             "fold completed",
             stacklevel=3,
         )
-    return Cs[:k], table.scores[:k], table.gaps[:k]
+    return k
 
 
 def standard_errors(scores: np.ndarray) -> np.ndarray:
@@ -370,14 +300,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         score is within a standard error of the best (Hastie, Tibshirani and Friedman 2009,
         section 7.10).
     n_jobs : int, optional
-        Number of threads, spread over the folds. The result does not depend on it. With `drop`, one
-        thread works.
-    drop : float, optional
-        Significance level between 0 and 1. After each fold, values of C that are significantly
-        worse than the best are dropped, and their scores are NaN from then on. The test is the sign
-        test on held-out rows that only one of the two models gets right, at this level over the
-        number of values. 1e-3 saves much time, 0.05 more. The level is approximate, because the
-        folds' models are not independent. For accuracy only.
+        Number of threads, spread over the folds. The result does not depend on it.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -388,7 +311,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Cs_ : ndarray of shape (k,)
         The values of C that were compared.
     scores_ : ndarray of shape (k, n_folds)
-        NaN for dropped values of C (`drop`).
     mean_scores_, standard_errors_ : ndarray of shape (k,)
         Standard errors are NaN with a single fold.
     relative_gaps_ : ndarray of shape (k, n_folds)
@@ -417,7 +339,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     scoring: Any = None
     rule: str = "best"
     n_jobs: int | None = None
-    drop: float | None = None
     verbose: int = 0
 
     score = score_anywhere(ClassifierMixin.score)
@@ -456,13 +377,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             completed.
         """
         check("rule", self.rule, names(*RULES))
-        if self.drop is not None:
-            check("drop", self.drop, SHARE)
-            if self.scoring not in (None, "accuracy"):
-                raise ValueError(
-                    "drop compares values of C by accuracy: leave scoring out; got "
-                    f"{self.scoring!r}"
-                )
         Cs = check_Cs(self.Cs)
         template = clone(self._template())
         check_model(template)
@@ -480,10 +394,13 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         whole = PartFits(template, design, y, weights)
         # Rows that are read block by block take fewer options; others are checked before any fit.
-        if whole.ready is None:
-            self._refuse_for_files()
-        else:
+        if whole.ready is not None:
             checked.norms()
+        elif self.scoring not in (None, "accuracy"):
+            raise ValueError(
+                "rows that are read block by block are scored by accuracy only: leave scoring "
+                f"out; got {self.scoring!r}"
+            )
         with (
             warnings.catch_warnings(),
             catch_interrupts() as stop,
@@ -498,17 +415,18 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             search: FoldSearch | FoldSearchOnFiles
             if whole.ready is None:
                 search = FoldSearchOnFiles(whole, splits, Cs, stop, bar)
-                table = search.run()
+                search.run()
             else:
                 folds = [Fold.made(whole, train, test) for train, test in splits]
-                scorer = (
-                    None
-                    if self.scoring in (None, "accuracy")
-                    else check_scoring(template, scoring=self.scoring)
-                )
-                search = FoldSearch(folds, Cs, scorer, self.drop, stop, bar)
-                table = search.run(max(1, effective_n_jobs(self.n_jobs)))
-        self.Cs_, self.scores_, self.relative_gaps_ = reached_by_all(Cs, table)
+                scorer = None
+                if self.scoring not in (None, "accuracy"):
+                    scorer = check_scoring(template, scoring=self.scoring)
+                search = FoldSearch(folds, Cs, scorer, stop, bar)
+                search.run(max(1, effective_n_jobs(self.n_jobs)))
+        reached = count_reached(search.gaps)
+        self.Cs_ = Cs[:reached]
+        self.scores_ = search.scores[:reached]
+        self.relative_gaps_ = search.gaps[:reached]
         # Fit all rows at the chosen C, from a point that the search found there.
         place = self._choose_by_scores()
         options = clone(template).set_params(C=self.C_, warm_start=True)
@@ -530,11 +448,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "on a cluster folds are scored by accuracy: leave scoring out; got "
                 f"{self.scoring!r}"
             )
-        if self.drop is not None:
-            raise ValueError(
-                "drop is for one machine: on a cluster all folds of a C share the rounds; leave "
-                "it out"
-            )
         template.verbose = self.verbose or template.verbose
         found = search_on_cluster(template, self.cv, X, y, sample_weight, Cs)
         self.Cs_ = Cs[: len(found.fits)]  # those that there was time for
@@ -551,19 +464,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         place = self._choose()
         self.C_ = float(self.Cs_[place])
         return place
-
-    def _refuse_for_files(self) -> None:
-        """Raise ValueError for options that need rows in memory; these are read block by block."""
-        if self.drop is not None:
-            raise ValueError(
-                "drop needs rows in memory, and these are read block by block: leave drop out"
-            )
-        if self.scoring not in (None, "accuracy"):
-            raise ValueError(
-                "rows that are read block by block are scored by accuracy only: leave scoring "
-                "out; got "
-                f"{self.scoring!r}"
-            )
 
     def _choose(self) -> int:
         """Return the index of the chosen C; never of a C without a score in some fold (NaN)."""

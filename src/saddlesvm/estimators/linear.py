@@ -63,7 +63,7 @@ def _gives_probabilities(estimator: Any) -> bool:
             "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this "
             f"model has {options.multi_class!r}"
         )
-    if not hasattr(options._made_loss(), "probability"):
+    if not hasattr(options._make_loss(), "probability"):
         raise AttributeError(
             "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
             f"this model has loss={options.loss!r}"
@@ -468,7 +468,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         if options.multi_class == "multinomial":
             return softmax(splits.each_class(scores.T).T)
         # One-vs-rest with the logistic loss: each class by itself, then scaled to sum to 1.
-        positive = options._made_loss().probability(scores)
+        positive = options._make_loss().probability(scores)
         return positive if several_labels else scale_to_one(positive)
 
     @available_if(_gives_probabilities)
@@ -492,10 +492,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
         splits.check_split(self.multi_class, kind)
         return loss
 
-    def _made_loss(self) -> Any:
+    def _make_loss(self) -> Any:
         return make_loss(self.loss, task="classification")
 
-    def _made_solver(self) -> Any:
+    def _make_solver(self) -> Any:
         return splits.solver_for(self.multi_class, self.solver)
 
     def _pose(
@@ -581,7 +581,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                     f"column {alike[0]} of y is {value} everywhere, and a free intercept then has "
                     "no unique optimum: leave the column out, or use intercept='regularized'"
                 )
-        return Training(each_label(indicator), self._made_loss(), weights, labels)
+        return Training(each_label(indicator), self._make_loss(), weights, labels)
 
     def _pose_classes(
         self, codes: np.ndarray, sample_weight: ArrayLike | None, labels: Labels
@@ -601,7 +601,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
             self.class_weight, classes, codes, sample_weight, self.multi_class, needs
         )
         problems = splits.sub_problems_of(self.multi_class, codes, classes, factors)
-        loss = splits.loss_for(self.multi_class, self._made_loss())
+        loss = splits.loss_for(self.multi_class, self._make_loss())
         return Training(problems, loss, weights, labels)
 
     def __sklearn_tags__(self) -> Tags:
@@ -662,7 +662,7 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
     _takes_clusters: ClassVar[bool] = True
     score = score_anywhere(RegressorMixin.score)
 
-    def _made_loss(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")
 
     def _pose(
@@ -671,9 +671,9 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
         """Return the problems on targets, a problem for each column."""
         weights = check_weights(sample_weight, n)
         if has_columns(y):
-            return Training(each_target(check_target_columns(y, n)), self._made_loss(), weights)
+            return Training(each_target(check_target_columns(y, n)), self._make_loss(), weights)
         targets = check_targets(y, n)
-        return Training([SubProblem(0, "", targets)], self._made_loss(), weights)
+        return Training([SubProblem(0, "", targets)], self._make_loss(), weights)
 
     @apply_to_any_rows
     def predict(self, X: RowsLike) -> np.ndarray:

@@ -545,8 +545,7 @@ class LinearModel(Estimator):
         sample_weight : array-like of shape (n,), optional
         **options
             Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel.
-            The `checkpoint` of a certified path contains its fits so far, and the same call
-            continues from it. A grid takes no checkpoint.
+            A path takes no checkpoint.
 
         Returns
         -------
@@ -563,12 +562,12 @@ class LinearModel(Estimator):
     def _check_options(self) -> Loss:
         """Check every option that does not depend on the data, and return the loss."""
         super()._check_options()
-        made: Loss = self._made_loss()
+        made: Loss = self._make_loss()
         return made
 
-    def _made_loss(self) -> Any:
+    def _make_loss(self) -> Any:
         """Return the loss of the options; an estimator may override `_check_options`."""
-        raise NotImplementedError(f"{type(self).__name__} has no _made_loss")
+        raise NotImplementedError(f"{type(self).__name__} has no _make_loss")
 
     def _pose(
         self, y: LabelsLike, sample_weight: ArrayLike | None, n: int, labels: Labels | None = None

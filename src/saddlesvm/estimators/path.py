@@ -340,11 +340,15 @@ def check_model(model: Estimator) -> None:
         raise ValueError(
             f"a path goes over C, so lam (lambda) must be left out; got lam={model.lam!r}"
         )
+    refuse_checkpoint(model)
+
+
+def refuse_checkpoint(model: Estimator) -> None:
+    """Raise ValueError for a checkpoint, which holds one fit."""
     if model.checkpoint is not None:
         raise ValueError(
-            "a checkpoint holds one fit, and a path has many: leave it out, or take a certified "
-            "path (C=, gap=), which "
-            f"has one; got {model.checkpoint!r}"
+            "a checkpoint holds one fit, and a path has many: leave checkpoint out; got "
+            f"{model.checkpoint!r}"
         )
 
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import split_store
 from saddlesvm.estimators.base import epochs_between_calls, option_of
-from saddlesvm.estimators.certified_path import CertifiedPath, PathCheckpoint, make_knot, marks
+from saddlesvm.estimators.certified_path import CertifiedPath, make_knot
 from saddlesvm.estimators.fitted import (
     Fitted,
     dual_row,
@@ -28,7 +28,14 @@ from saddlesvm.estimators.fitted import (
     problem_C,
 )
 from saddlesvm.estimators.on_cluster import is_distributed
-from saddlesvm.estimators.path import RegularizationPath, check_model, ends_for, fit_path, grid_for
+from saddlesvm.estimators.path import (
+    RegularizationPath,
+    check_model,
+    ends_for,
+    fit_path,
+    grid_for,
+    refuse_checkpoint,
+)
 from saddlesvm.estimators.register import GAP, GRID
 from saddlesvm.estimators.training import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
@@ -125,10 +132,6 @@ class PathSearch:
         self.radii = radii(norms + bias * bias)
         self.jobs = effective_n_jobs(template.n_jobs)
         self.outcome = Outcome.CERTIFIED
-        self.file: PathCheckpoint | None = None
-        if template.checkpoint is not None:
-            # A stored path is continued only for the same data and options.
-            self.file = PathCheckpoint(template.checkpoint, marks(template, self.design, *data[1:]))
 
     def run(self, ends: tuple[float, float], uses_lambda: bool) -> CertifiedPath:
         """Fit both ends, and between them until every stretch is proven."""
@@ -136,8 +139,6 @@ class PathSearch:
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the path warns once, at the end
             fitted = self._divide(self._fit_ends(ends, stop), stop)
         path = self._path(fitted, uses_lambda)
-        if self.file is not None:
-            self.file.end()
         if path.outcome is not Outcome.CERTIFIED:
             warnings.warn(
                 f"the path ended early ({path.outcome}): a relative gap of {path.proven_gap:.2g} "
@@ -167,8 +168,6 @@ class PathSearch:
                 beside = low[-1] if low else None, high[0] if high else None
                 made = self._fit(Wanted(C, *beside, self.jobs), stop)
                 fitted = _sort_by_C([*fitted, made])
-        if self.file is not None:
-            self.file.end()
         path = self._path(fitted, uses_lambda=False)
         return replace(path, gap=max(self.gap, path.proven_gap), outcome=self.outcome)
 
@@ -237,7 +236,7 @@ class PathSearch:
         C, low, high, threads = wanted
         C = float(C)
         left = self._seconds_left()
-        shown = {"C": C, "lam": None, "tol": FIT_SHARE * self.gap, "checkpoint": None}
+        shown = {"C": C, "lam": None, "tol": FIT_SHARE * self.gap}
         if option_of(self.template, "probability"):  # the curves are for a model that was chosen
             shown["probability"] = False
         options = clone(self.template).set_params(**shown)
@@ -248,12 +247,9 @@ class PathSearch:
             max_time=None if left is None else max(left, 1e-3),
         )
 
-        # Begin at a fit that the checkpoint holds, or between the neighbours.
-        stored = None if self.file is None else self.file.at(C)
+        # Begin between the neighbours.
         start = None
-        if stored is not None:
-            start = stored._replace(C=problem_C(options, self.n))
-        elif low is not None:
+        if low is not None:
             start = _begin_between(C, problem_C(options, self.n), low, high)
         X, y, weights = self.data
         fitted = fit_copy(working, X, y, weights, start=start)
@@ -262,8 +258,6 @@ class PathSearch:
             fitted = replace(fitted, duals=np.zeros((len(fitted.coef), self.n)))
         if fitted.outcome is Outcome.INTERRUPTED:
             stop.set()
-        elif self.file is not None:
-            self.file.keep(C, _take_end(fitted))
         return make_knot(fitted, C, *self._pull(fitted)), fitted
 
     def _pull(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
@@ -366,6 +360,7 @@ def certified_path(
         check("lam" if in_lambda else "C", end, STRENGTH)
     if not ends[0] < ends[1]:
         raise ValueError(f"the ends of a path must ascend; got {ends!r}")
+    refuse_checkpoint(template)
     if template.warm_start:
         raise ValueError(
             "a certified path makes many fits, each started from its neighbours: leave warm_start "

@@ -215,7 +215,7 @@ def make_fits(
     """
     count = len(posed.problems)
     n_jobs = template.n_jobs
-    solver = template._made_solver()
+    solver = template._make_solver()
     kind = template._intercept_kind()
     limits = template._limits(solver, is_watched)
     if count > 1 or not design.is_small:
@@ -279,7 +279,7 @@ def goes_by_blocks(template: Estimator, design: Design, solver: Any = None) -> b
     """
     if design.placed:
         return False
-    solver = solver or template._made_solver()
+    solver = solver or template._make_solver()
     memory = None if template.memory is None else memory_bytes(template.memory)
     asked = isinstance(solver, OverFiles)
     fits = memory is None and design.is_small

@@ -228,7 +228,7 @@ def make_fits(
 ) -> Fits:
     """Return the fits of the sub-problems of a kernel machine over checked rows."""
     problems = posed.problems
-    solver = template._made_solver()
+    solver = template._make_solver()
     if template.checkpoint is not None and isinstance(solver, KernelPegasos):
         raise ValueError(
             "kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out"

@@ -148,13 +148,13 @@ class KernelMachine(Estimator):
     def _check_options(self) -> Loss:
         """Check every option that does not depend on the data, and return the loss."""
         super()._check_options()
-        return self._made_loss()
+        return self._make_loss()
 
-    def _made_loss(self) -> Loss:
+    def _make_loss(self) -> Loss:
         """Return the loss of the options."""
-        raise NotImplementedError(f"{type(self).__name__} has no _made_loss")
+        raise NotImplementedError(f"{type(self).__name__} has no _make_loss")
 
-    def _made_solver(self) -> Any:
+    def _make_solver(self) -> Any:
         solver = make_kernel_solver(self.solver)
         if self.solver == "auto" and not self.shrinking:
             return type(solver)(shrinking=False)

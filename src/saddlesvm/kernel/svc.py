@@ -330,7 +330,7 @@ class SVC(ClassifierMixin, KernelMachine):
         """LIBSVM's B; see :attr:`probA_`."""
         return find_sigmoids(self)[:, 1]
 
-    def _made_loss(self) -> Loss:
+    def _make_loss(self) -> Loss:
         loss = check_kernel_loss(make_loss(self.loss, task="classification"))
         check_hard_margin(self, loss)
         return loss
@@ -403,7 +403,7 @@ callbacks, warm_start, checkpoint
     probB_ = SVC.probB_
     _pose = pose_pairs
 
-    def _made_loss(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return make_loss("hinge")
 
     def _machine(self) -> Machine:

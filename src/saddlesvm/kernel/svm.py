@@ -114,7 +114,7 @@ callbacks, warm_start, checkpoint
         """
         return score_problems(held_machine(self), X)[:, 0]
 
-    def _made_loss(self) -> Loss:
+    def _make_loss(self) -> Loss:
         loss = check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
         check_hard_margin(self, loss)
         return loss
@@ -174,7 +174,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
     predict = SVR.predict
     _pose = pose_targets
 
-    def _made_loss(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return SHORTFALL
 
     def _machine(self) -> Machine:
@@ -270,7 +270,7 @@ callbacks, warm_start, checkpoint
         """1 for rows inside the surface, -1 for rows outside, shape (rows,)."""
         return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)
 
-    def _made_loss(self) -> Loss:
+    def _make_loss(self) -> Loss:
         return SHORTFALL
 
     def _pose(self, y: Any, sample_weight: ArrayLike | None, n: int, loss: Loss) -> Training:
