@@ -61,15 +61,15 @@ def test_C_and_gamma_are_chosen_together(told, refusal):
     assert found["folds"] == 5 and len(found["values"]) == 4
     best = max(found["values"], key=lambda row: row["accuracy"])
     assert found["chosen"] == {name: best[name] for name in ("C", "gamma")}
-    assert "gamma" in told("train", "heart", "--nu", 0.4, "--gamma", "0.001,0.01")["cross_validation"]["chosen"]
-    assert "NuSVC has no C: give --gamma" in refusal("train", "heart", "--nu", 0.4, "--cv", 3)
+    nu = ("--estimator", "NuSVC", "--set", "nu=0.4")
+    assert "gamma" in told("train", "heart", *nu, "--gamma", "0.001,0.01")["cross_validation"]["chosen"]
+    assert "NuSVC has no C: give --gamma" in refusal("train", "heart", *nu, "--cv", 3)
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--C", "auto:rule=one_standard_error", "--cv", "3"], "--cv takes the best C"),
-        (["--C", "auto:size=1", "--cv", "3"], "size of --C auto must be a whole number of at least 2"),
+        (["--C", "auto:size=5", "--cv", "3"], "--C auto:size=5 chooses C without folds: leave --cv out"),
         (["--lambda", "1", "--cv", "3"], "--cv chooses among values of C or gamma, not of --lambda"),
         (["--C", "1,x"], "a number, several with commas, as in 0.1,1,10, or auto"),
         (["--cv", "1"], "1 is not in the range x>=2"),
@@ -129,7 +129,7 @@ def test_a_report_of_one_model_names_its_strongest_features(told, rows, tmp_path
 
 def test_a_report_says_why_no_label_is_proven(told, tmp_path):
     report = tmp_path / "out.html"
-    told("train", "heart", "--probability", "--report", report)
+    told("train", "heart", "--set", "probability=yes", "--report", report)
     assert "none is proven, because the labels come from calibrated probabilities" in report.read_text()
 
 

@@ -77,7 +77,7 @@ def test_regression_reports_r2(told, tmp_path):
     X = rng.normal(size=(100, 3))
     path = tmp_path / "targets.csv"
     np.savetxt(path, np.column_stack([X, X @ [1.0, 2.0, 3.0]]), delimiter=",")
-    facts = told("train", path, "--loss", "epsilon_insensitive", "--epsilon", 0.01)
+    facts = told("train", path, "--loss", "epsilon_insensitive", "--set", "epsilon=0.01")
     assert facts["quality"]["train_r2"] > 0.99
 
 
@@ -133,9 +133,8 @@ def test_an_early_stop_exits_with_3_and_advises_by_options(run, told):
         (["train", "toy", "--solver", "nonsense"], "unknown solver"),
         (["train", "toy", "--estimator", "LinearSVM"], "there is no estimator 'LinearSVM'; did you mean LinearSVR?"),
         (["train", "toy", "--kernel", "rbff"], "'rbff' is not one of"),
-        (["train", "toy", "--nu", "half"], "'half' is not a valid float"),
+        (["train", "toy", "--set", "nu=0.5"], "LinearSVC has no parameter 'nu'"),
         (["train", "toy", "--class-weight", "7=2"], "LABEL=FACTOR"),
-        (["train", "toy", "--loss", "absolute", "--epsilon", "1"], "--epsilon does not work with the loss absolute"),
         (["train", "toy", "--loss", "absolute", "--class-weight", "balanced"], "--class-weight does not work with"),
         (["train", "toy", "--kernel", "rbf", "--memory", "1G"], "--memory does not work with SVC"),
         (["train", "toy", "--gamma", "0.1"], "--gamma does not work with LinearSVC; SVC, "),
@@ -147,7 +146,16 @@ def test_an_early_stop_exits_with_3_and_advises_by_options(run, told):
         (["train", "toy", "--tol", "2"], "tol must be a relative gap, at least 0 and below 1"),
         (["train", "toy", "--import", "no_such_module"], "cannot import no_such_module"),
         (["path", "toy", "--estimator", "SVC"], "path is for linear models"),
-        (["predict", "nosuchmodel", "toy"], "no such file"),
+        (["predict", "nosuchmodel", "toy"], "nosuchmodel: no such file; a model is needed here"),
+        (["certify", "heart", "heart"], "heart: is a bundled data set; a model is needed here, which 'saddlesvm train"),
+        (["verify", "heart", "heart"], "a proof is needed here, which 'saddlesvm prove"),
+        (["predict", ".", "heart"], ".: is a folder; a model is needed here"),
+        (["convert", "toy"], "give the data first, then the name of the store"),
+        (
+            ["train", "toy", "--tol", "0"],
+            "--tol 0 never ends a fit: give --set gap=NUMBER, --max-iter or --max-time too\n",
+        ),
+        (["train", "toy", "--seed", "-1"], "--seed must be a whole number from 0 to 2^32 - 1; got -1"),
         (["nonsense"], "there is no command 'nonsense'"),
         (["train"], "Missing argument"),
     ],
@@ -182,6 +190,14 @@ def test_errors_name_flags_and_no_parameters_of_python(refusal, tmp_path):
     for words in (("train", path), ("train", tmp_path / "odd.csv", "--header", "yes", "--label", "b")):
         said = refusal(*words)
         assert "=True" not in said and "in Python" not in said
+
+
+def test_a_model_and_data_that_are_swapped_are_told_apart(run, refusal, tmp_path):
+    data = tmp_path / "rows.csv"
+    data.write_text("a,b,y\n1,5,0\n2,9,1\n3,4,0\n8,8,1\n")
+    for command in ("predict", "certify"):
+        said = refusal(command, data, "toy")
+        assert "rows.csv: is not a model" in said and "the model stands before the data" in said
 
 
 def test_a_model_that_does_not_fit_the_data(run, refusal, tmp_path):

@@ -41,8 +41,8 @@ def test_what_cannot_be_compared_is_refused(words, said, refusal, tmp_path, monk
 
 def test_two_solvers_are_watched(run, tmp_path):
     page = tmp_path / "watch.html"
-    words = ("--rows", "20", "--max-iter", "2", "--solvers", "pegasos:projection=true,sdca", "--report", page)
+    words = ("--max-iter", "2", "--solvers", "pegasos:projection=true,sdca", "--report", page)
     code, out, err = run("watch", "toy", *words)
     assert code == 0, err
     assert "rows visited" in out and page.exists()
-    assert run("watch", "toy", "--rows", "20", "--max-iter", "1", "--solvers", "dcd", "--report", page)[0] == 0
+    assert run("watch", "toy", "--max-iter", "1", "--solvers", "dcd", "--report", page)[0] == 0

@@ -24,7 +24,7 @@ def irises(tmp_path: Path) -> str:
 @pytest.mark.parametrize("estimator", ["SVC", "NuSVC", "SVR", "OneClassSVM"])
 def test_a_model_of_libsvm_is_described_and_predicts_the_same(irises, tmp_path, capsys, estimator) -> None:
     own, other = str(tmp_path / "own"), tmp_path / "libsvm"
-    options = ["--nu", "0.2"] if estimator in ("NuSVC", "OneClassSVM") else []
+    options = ["--set", "nu=0.2"] if estimator in ("NuSVC", "OneClassSVM") else []
     assert main(["train", irises, "--estimator", estimator, *options, "--model", own]) == 0
     capsys.readouterr()
     write_libsvm(load(own), other)

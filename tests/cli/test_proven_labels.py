@@ -50,7 +50,7 @@ def test_what_does_not_go_together_is_said(files, run):
         (["--loss", "squared"], "linear classifiers"),
         (["--kernel", "rbf"], "linear classifiers"),
         (["--test", files / "train.csv"], "leave --test out"),
-        (["--probability"], "--probability"),
+        (["--cv", "3"], "--cv"),
     ):
         code, _, err = run(*given, *more)
         assert (code, said in err) == (2, True), err

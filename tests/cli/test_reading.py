@@ -32,8 +32,8 @@ def test_labels_that_begin_with_a_minus_have_weights(run: Any, tmp_path: Path) -
 
 def test_probabilities_beside_predictions(run: Any, tmp_path: Path) -> None:
     for options in (
-        ("--probability",),
-        ("--kernel", "rbf", "--probability"),
+        ("--set", "probability=yes"),
+        ("--kernel", "rbf", "--set", "probability=yes"),
     ):
         assert run("train", "heart", *options, "--model", tmp_path / "m")[0] == 0
         code, out, err = run("predict", tmp_path / "m", "heart", "--probabilities")
@@ -46,7 +46,7 @@ def test_probabilities_beside_predictions(run: Any, tmp_path: Path) -> None:
         assert np.array_equal(found[:, 0], model.classes_[found[:, 1:].argmax(axis=1)])
     run("train", "heart", "--model", tmp_path / "plain")
     code, out, err = run("predict", tmp_path / "plain", "heart", "--probabilities")
-    assert (code, out) == (2, "") and "train it with --probability, or with --loss logistic" in err
+    assert (code, out) == (2, "") and "train it with --set probability=yes, or with --loss logistic" in err
     assert run("predict", tmp_path / "plain", "heart", "--probabilities", "--scores")[0] == 2
 
 
@@ -203,11 +203,11 @@ def test_a_saved_row_index_and_headerless_tables(tmp_path: Path) -> None:
 
 def test_the_command_leaves_columns_out(run: Any, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(TABLE.replace("?", "2"))
-    drop = ("--drop-columns", "id,name,note")
+    drop = ("--columns", "id=drop,name=drop,note=drop")
     code, out, err = run("train", tmp_path / "t.csv", *drop, "--model", tmp_path / "m", "--json")
     assert code == 0 and json.loads(out)["data"]["features"] == 2, err
     code, out, err = run("predict", tmp_path / "m", tmp_path / "t.csv", *drop)
     assert code == 0 and out.split() == ["u", "v", "u", "v"], err
     code, out, err = run("convert", tmp_path / "t.csv", tmp_path / "t.store", *drop, "--json")
     assert code == 0 and Store(tmp_path / "t.store").shape == (4, 2), err
-    assert run("train", tmp_path / "t.csv", "--drop-columns", "id,")[0] == 2
+    assert run("train", tmp_path / "t.csv", "--columns", "id=")[0] == 2

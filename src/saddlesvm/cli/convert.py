@@ -16,24 +16,27 @@ from saddlesvm.cli.values import DATA
 from saddlesvm.data.reading import Reading
 
 
+def check_sources(
+    ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the names of the data; raise an error if there are none."""
+    if not names and not ctx.resilient_parsing:
+        raise click.UsageError("give the data first, then the name of the store to write")
+    return names
+
+
 @declare(
     examples=(
         "saddlesvm convert day-1.svm.bz2 day-2.svm.bz2 days.store",
         "saddlesvm convert table.parquet table.store --label outcome --dtype float32",
     )
 )
-@click.argument("data", type=DATA, metavar="DATA...", nargs=-1, required=True)
+@click.argument("data", type=DATA, metavar="DATA...", nargs=-1, callback=check_sources)
 @click.argument("store", metavar="STORE")
 @option(
     "--dtype",
     type=click.Choice(["float32", "float64"]),
     help="Type of the values; by default, that of the data.",
-)
-@option(
-    "--n-features",
-    type=int,
-    metavar="N",
-    help="Number of features of sparse data, if more than occur.",
 )
 @option(
     "--memory",
@@ -56,7 +59,6 @@ def command(
     data: tuple[str, ...],
     store: str,
     dtype: str | None,
-    n_features: int | None,
     memory: str,
     overwrite: bool,
     reading: Reading,
@@ -75,7 +77,6 @@ def command(
                 store,
                 replace(reading, memory=memory),
                 dtype=dtype,
-                n_features=n_features,
                 overwrite=overwrite,
                 advance=advance,
             )

@@ -27,6 +27,7 @@ CLASSES_SHOWN = 1_000  # classes up to which a store's are listed (guessed)
 @JSON
 def command(*, source: str, reading: Reading, as_json: bool) -> int:
     """Describe a model or a data set."""
+    from saddlesvm.cli.rows import is_saved_model
     from saddlesvm.cli.show import show
     from saddlesvm.data import Store
     from saddlesvm.data.store import is_store
@@ -39,18 +40,6 @@ def command(*, source: str, reading: Reading, as_json: bool) -> int:
         facts = describe_rows(source, reading)
     show(facts, as_json)
     return OK
-
-
-def is_saved_model(path: str) -> bool:
-    """Return True for a model of ours, of LIBSVM or of LIBLINEAR."""
-    from saddlesvm.data.libsvm_model import is_libsvm_model
-    from saddlesvm.data.model_file import is_model
-
-    if is_model(path) or is_libsvm_model(path):
-        return True
-    # The first words of a model of LIBLINEAR, perhaps behind a byte order mark.
-    with open(path, "rb") as file:
-        return file.read(15).removeprefix(b"\xef\xbb\xbf").startswith(b"solver_type ")
 
 
 def describe_saved_model(path: str) -> Facts:

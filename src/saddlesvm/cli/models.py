@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.cli.command import suggest
-from saddlesvm.cli.options import MODEL_PARAMETERS, write_flag
+from saddlesvm.cli.options import write_flag
 from saddlesvm.estimators import HOMES, register
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
@@ -19,7 +19,7 @@ YES_OR_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
 def choose_entry(asked: dict[str, Any]) -> register.Entry:
-    """Return the kind of estimator: that of ``--estimator``, or of the loss, the kernel and nu.
+    """Return the kind of estimator: that of ``--estimator``, or of the loss and the kernel.
 
     Raises
     ------
@@ -27,19 +27,16 @@ def choose_entry(asked: dict[str, Any]) -> register.Entry:
         There is no such estimator, or it lacks an option that was given.
     """
     if "estimator" in asked:
-        entry = find_entry_named(asked["estimator"])
+        name = asked["estimator"]
     else:
-        entry = find_implied_entry(asked)
+        is_regression = task_of_loss(asked.get("loss", "hinge")) == "regression"
+        name = ("" if "kernel" in asked else "Linear") + ("SVR" if is_regression else "SVC")
+    entry = find_entry_named(name)
     for name in asked:
         if name not in NOT_PARAMETERS and name not in entry.parameters:
             others = [other.name for other in register.list_entries() if name in other.parameters]
             advice = f"; {', '.join(others)} (--estimator) have it" if others else ""
             raise ValueError(f"{write_flag(name)} does not work with {entry.name}{advice}")
-    if "epsilon" in asked:
-        default = entry.kind().get_params().get("loss", "epsilon_insensitive")
-        loss = asked.get("loss", default)
-        if "epsilon" not in traits_of(make_loss(loss)).options:
-            raise ValueError(f"--epsilon does not work with the loss {loss}: leave it out")
     return entry
 
 
@@ -56,19 +53,6 @@ def find_entry_named(name: str) -> register.Entry:
             "and what a module of yours registers (--import MODULE)"
         )
     return entry
-
-
-def find_implied_entry(asked: dict[str, Any]) -> register.Entry:
-    """Return the kind of estimator for the loss, the kernel and nu."""
-    # Words on the line imply the machine: nu a Nu..., a kernel an SVC or SVR, neither a linear one.
-    name = "SVC"
-    if "loss" in asked and task_of_loss(asked["loss"]) == "regression":
-        name = "SVR"
-    if "nu" in asked:
-        return find_entry_named(f"Nu{name}")
-    if "kernel" in asked:
-        return find_entry_named(name)
-    return find_entry_named(f"Linear{name}")
 
 
 def task_of_loss(name: str) -> str:
@@ -147,11 +131,9 @@ def read_settings(settings: Any, entry: register.Entry) -> dict[str, object]:
     found = {}
     for name, text in settings:
         if name not in defaults:
-            further = [known for known in defaults if known not in MODEL_PARAMETERS]
             raise ValueError(
                 f"--set {name}={text}: {entry.name} has no parameter {name!r}"
-                f"{suggest(name, defaults)}; those without an option of their own are "
-                f"{', '.join(further)}"
+                f"{suggest(name, defaults)}; it has {', '.join(defaults)}"
             )
         found[name] = read_setting_like(defaults[name], name, text)
     return found

@@ -10,6 +10,7 @@ import functools
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -22,47 +23,15 @@ from saddlesvm.cli.command import (
     output_option,
     solving_option,
 )
-from saddlesvm.cli.values import (
-    DATA,
-    GAMMA,
-    HEADER,
-    INDEX_BASE,
-    KINDS,
-    NAMES,
-    OUTPUT,
-    REPORT,
-    SETTING,
-    STRENGTH,
-    join_sources,
-)
-from saddlesvm.data.errors import DataError
-from saddlesvm.data.reading import DEFAULT_READING, Reading
-from saddlesvm.runtime.option_names import (
-    INTERCEPTS,
-    KERNEL_NAMES,
-    MISSING_VALUES,
-    MULTI_CLASS,
-    PENALTY_NAMES,
-)
+from saddlesvm.cli.values import DATA, KINDS, OUTPUT, REPORT, SETTING, join_sources
+from saddlesvm.data.reading import Reading
+from saddlesvm.runtime.option_names import INTERCEPTS, MISSING_VALUES, MULTI_CLASS, PENALTY_NAMES
 
 CLASSIFICATION_LOSSES = "squared_hinge (default), hinge, logistic"
 REGRESSION_LOSSES = "epsilon_insensitive, squared, huber, ..."
-
-# The fields of `Reading` that are options of a command. Its memory is an option of the fit.
-READING_OPTIONS = {
-    "label": "--label",
-    "columns": "--columns",
-    "drop_columns": "--drop-columns",
-    "header": "--header",
-    "zero_based": "--index-base",
-    "missing": "--missing",
-}
-# The options that describe a model and its fit.
-MODEL_PARAMETERS = (
-    "loss", "C", "lam", "penalty", "class_weight", "multi_class", "intercept", "epsilon", "kernel",
-    "gamma", "nu", "probability", "estimator", "settings", "tol", "max_time", "max_iter", "solver",
-    "seed", "checkpoint", "n_jobs", "memory",
-)  # fmt: skip
+# Words of the command line for values of `Reading`.
+HEADERS = {"auto": "auto", "yes": True, "no": False}
+INDEX_BASES = {"auto": "auto", "0": True, "1": False}
 
 
 def data_argument(several: bool = True) -> Decorator:
@@ -74,18 +43,52 @@ def data_argument(several: bool = True) -> Decorator:
     )
 
 
-def check_stores(reading: Reading, stores: list[str], is_validation: bool = False) -> None:
-    """Raise DataError if options for files are given for stores."""
-    # An option counts as given if it is not the default.
-    given = [
-        option
-        for name, option in READING_OPTIONS.items()
-        if getattr(reading, name) != getattr(DEFAULT_READING, name)
-    ]
-    if is_validation:
-        given.append("--validation")
-    if given:
-        raise DataError(f"{given[0]} is for files; {', '.join(stores)} are stores: leave it out")
+def gather(name: str, make: Callable[[dict[str, Any]], object], *options: Decorator) -> Decorator:
+    """Declare options whose values the command gets as one argument.
+
+    Parameters
+    ----------
+    name : str
+        The name of the argument.
+    make : callable
+        Makes its value of the values of the options by name.
+    *options : decorators
+    """
+
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(**values: Any) -> int:
+            given = {option: values.pop(option) for option in gathered}
+            return int(function(**{name: make(given)}, **values))
+
+        # Click keeps the options of a function in a list, the last one first.
+        before = len(getattr(call, "__click_params__", ()))
+        declared = combine(*options)(call)
+        gathered = [
+            str(option.name) for option in declared.__click_params__[before:] if option.expose_value
+        ]
+        return declared
+
+    return decorate
+
+
+def make_reading(given: dict[str, Any]) -> Reading:
+    """Return how the rows are read."""
+    # Columns to leave out have a field of their own, so that the other columns may be numbers.
+    kinds = given.pop("columns")
+    dropped = tuple(name for name, kind in kinds if kind == "drop")
+    return Reading(
+        columns=tuple(pair for pair in kinds if pair[1] != "drop"),
+        drop_columns=dropped,
+        header=HEADERS[given.pop("header")],  # type: ignore[arg-type]
+        zero_based=INDEX_BASES[given.pop("zero_based")],  # type: ignore[arg-type]
+        **given,
+    )
+
+
+def keep_given(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of the options that were given."""
+    return {name: value for name, value in given.items() if value not in (None, ())}
 
 
 def import_module(ctx: click.Context, param: click.Parameter, name: str | None) -> str | None:
@@ -105,37 +108,6 @@ def import_module(ctx: click.Context, param: click.Parameter, name: str | None) 
 LABEL = data_option(
     "--label", metavar="NAME", help="Label column of a table; by default the last one."
 )
-OF_TABLES = (
-    LABEL,
-    data_option(
-        "--columns",
-        type=KINDS,
-        default=(),
-        help="Kinds of columns: zip=category,note=text,id=drop.",
-    ),
-    data_option(
-        "--drop-columns",
-        type=NAMES,
-        default=(),
-        rare=True,
-        help="Columns to leave out, such as identifiers: id,name.",
-    ),
-    data_option(
-        "--header",
-        type=HEADER,
-        default="auto",
-        rare=True,
-        help="Whether the first line of a table has names; auto finds out.",
-    ),
-    data_option(
-        "--index-base",
-        "zero_based",
-        type=INDEX_BASE,
-        default="auto",
-        rare=True,
-        help="The number of the first feature in LIBSVM text.",
-    ),
-)
 
 
 def reading_options(*further: Decorator) -> Decorator:
@@ -146,20 +118,33 @@ def reading_options(*further: Decorator) -> Decorator:
     *further : decorators
         Options whose parameters are fields of :class:`Reading`, too, such as ``--missing``.
     """
-
-    def decorate(function: Any) -> Any:
-        @functools.wraps(function)
-        def call_with_reading(*given: Any, **options: Any) -> int:
-            # The command sees these options as one value.
-            fields = {name: options.pop(name) for name in READING_OPTIONS if name in options}
-            reading = Reading(**fields)
-            if isinstance(options.get("data"), list):
-                check_stores(reading, options["data"])
-            return int(function(*given, reading=reading, **options))
-
-        return combine(*OF_TABLES, *further)(call_with_reading)
-
-    return decorate
+    return gather(
+        "reading",
+        make_reading,
+        LABEL,
+        data_option(
+            "--columns",
+            type=KINDS,
+            default=(),
+            help="Kinds of columns: zip=category,note=text,id=drop.",
+        ),
+        data_option(
+            "--header",
+            type=click.Choice(list(HEADERS)),
+            default="auto",
+            rare=True,
+            help="Whether the first line of a table has names; auto finds out.",
+        ),
+        data_option(
+            "--index-base",
+            "zero_based",
+            type=click.Choice(list(INDEX_BASES)),
+            default="auto",
+            rare=True,
+            help="The number of the first feature in LIBSVM text.",
+        ),
+        *further,
+    )
 
 
 TRAINING_OPTIONS = combine(
@@ -204,32 +189,6 @@ LAMBDA = model_option(
     rare=True,
     help="Lambda = 1 / (C n), in place of C.",
 )
-STRENGTH_OPTIONS = combine(
-    model_option(
-        "--C", "C", type=STRENGTH, help="The price of errors: a number, several (0.1,1,10) or auto."
-    ),
-    LAMBDA,
-)
-OF_KERNELS = (
-    model_option(
-        "--kernel",
-        type=click.Choice(KERNEL_NAMES),
-        metavar="NAME",
-        help="A kernel machine: rbf, poly, sigmoid, laplacian, ...",
-    ),
-    model_option(
-        "--gamma",
-        type=GAMMA,
-        rare=True,
-        help="Parameter of the kernel: scale (default), auto, or numbers.",
-    ),
-    model_option(
-        "--nu",
-        type=float,
-        rare=True,
-        help="Train a nu machine: nu is the share of rows that may be margin errors.",
-    ),
-)
 OF_MODELS = (
     model_option(
         "--loss", metavar="LOSS", help=f"{CLASSIFICATION_LOSSES}; for targets {REGRESSION_LOSSES}"
@@ -258,12 +217,6 @@ OF_MODELS = (
         help="regularized (default), free or none.",
     ),
     model_option(
-        "--epsilon",
-        type=float,
-        rare=True,
-        help="Errors of a regression up to this size cost nothing.",
-    ),
-    model_option(
         "--estimator",
         metavar="NAME",
         rare=True,
@@ -274,8 +227,7 @@ OF_MODELS = (
         "settings",
         type=SETTING,
         multiple=True,
-        rare=True,
-        help="A further parameter of the estimator, as in degree=2. May be repeated.",
+        help="Any other parameter: epsilon=0.1 (repeatable).",
     ),
     IMPORT,
     solving_option(
@@ -320,21 +272,7 @@ def model_options(*further: Decorator) -> Decorator:
     *further : decorators
         Options of the command that stand first in the help: C, or the ends of a path.
     """
-
-    def decorate(function: Any) -> Any:
-        @functools.wraps(function)
-        def call_with_model(*given: Any, **options: Any) -> int:
-            # Keep the options that were given, and leave the defaults to the estimator.
-            asked = {}
-            for name in MODEL_PARAMETERS:
-                value = options.pop(name, None)
-                if value not in (None, ()):
-                    asked[name] = value
-            return int(function(*given, asked=asked, **options))
-
-        return combine(*further, *OF_MODELS)(call_with_model)
-
-    return decorate
+    return gather("asked", keep_given, *further, *OF_MODELS)
 
 
 def write_flag(name: str) -> str:

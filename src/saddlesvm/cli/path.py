@@ -35,25 +35,21 @@ Errors = dict[str, tuple["np.ndarray", "np.ndarray"]]
     )
 )
 @TRAINING_OPTIONS
-@model_options(
-    solving_option(
-        "--tol",
-        type=float,
-        metavar="GAP",
-        help="Relative gap to prove for every C; 0.01 by default.",
-    ),
-    model_option("--C", "ends", type=ENDS, help="Smallest and largest C; 1e-3,1e3 by default."),
-    model_option(
-        "--lambda",
-        "lam",
-        type=ENDS,
-        rare=True,
-        help="Smallest and largest lambda = 1 / (C n), in place of C.",
-    ),
-    model_option(
-        "--leave-one-out", is_flag=True, help="Choose C by the estimated leave-one-out error."
-    ),
+@solving_option(
+    "--tol", type=float, metavar="GAP", help="Relative gap to prove for every C; 0.01 by default."
 )
+@model_option("--C", "ends", type=ENDS, help="Smallest and largest C; 1e-3,1e3 by default.")
+@model_option(
+    "--lambda",
+    "lam",
+    type=ENDS,
+    rare=True,
+    help="Smallest and largest lambda = 1 / (C n), in place of C.",
+)
+@model_option(
+    "--leave-one-out", is_flag=True, help="Choose C by the estimated leave-one-out error."
+)
+@model_options()
 @output_option("--model", "model_path", type=OUTPUT, help="Write the model of the chosen C here.")
 @REPORT_OPTION
 @JSON
@@ -63,7 +59,9 @@ def command(
     test: str | None,
     validation: float | None,
     standardize: bool,
+    tol: float | None,
     ends: tuple[float, float] | None,
+    lam: tuple[float, float] | None,
     leave_one_out: bool,
     reading: Reading,
     asked: dict[str, Any],
@@ -73,14 +71,11 @@ def command(
 ) -> int:
     """Fit every C between two ends with a proof, and choose one."""
     from saddlesvm.cli.models import choose_entry, make_estimator
-    from saddlesvm.cli.rows import read_rows
+    from saddlesvm.cli.rows import read_rows, save_model
     from saddlesvm.cli.show import show
     from saddlesvm.estimators.training_data import labels_of
     from saddlesvm.fit.outcome import Outcome
-    from saddlesvm.models import persistence
 
-    lambdas = asked.pop("lam", None)
-    tol = asked.pop("tol", None)
     entry = choose_entry(asked)
     if not entry.linear:
         raise ValueError(f"path is for linear models; in Python, {entry.name} has a path, too")
@@ -97,7 +92,7 @@ def command(
     )
     y = labels_of(rows.train)
     template = make_estimator(asked, entry, y, quiet=as_json)
-    path = fit_path(template, rows, y, ends, lambdas, tol)
+    path = fit_path(template, rows, y, ends, lam, tol)
     errors = measure_errors(path, rows, leave_one_out)
     chosen = choose_C(errors)
 
@@ -108,8 +103,7 @@ def command(
     written = {}
     if model_path is not None:
         model = path.model(float(path.Cs[-1]) if chosen is None else chosen)
-        rows.name_features(model)
-        persistence.save(rows.preparation.prepend_to(model), model_path, rows.notes())
+        save_model(model, rows, model_path)
         written["model"] = model_path
     if report is not None:
         write_report(path, rows, errors, chosen, report)

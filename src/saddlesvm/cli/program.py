@@ -11,7 +11,7 @@ import click
 
 from saddlesvm import __version__
 from saddlesvm.cli import INTERRUPTED, USAGE_ERROR
-from saddlesvm.cli.command import Command, suggest
+from saddlesvm.cli.command import Command, flag_of, suggest
 from saddlesvm.cli.console import discard_output, explain_failed_write, prepare_output, print_error
 from saddlesvm.data.errors import DataError
 
@@ -28,6 +28,13 @@ COMMANDS = (
     "prove",
     "verify",
 )
+# Advice in messages that is for Python only.
+FOR_PYTHON = (
+    r" \(in Python: [^)]*\)|, or a \w+ object\b|, or a callback[^,;]*|, or a numpy[\w.]*"
+    r"|,? or None\b( for no limit)?|(?<=be )None, "
+)
+# Parameters of estimators whose option has another name, or none.
+OTHER_NAMES = {"random_state": "--seed", "gap": "--set gap=NUMBER"}
 
 
 class Program(click.Group):
@@ -105,28 +112,25 @@ def replace_parameters(message: str, words: Sequence[str]) -> str:
         return message
     params = import_command(words[0]).params
     options = {param.name: param for param in params if isinstance(param, click.Option)}
-    flags = {name: max(option.opts, key=len) for name, option in options.items()}
-
-    # Advice for Python only.
-    for_python = r" \(in Python: [^)]*\)|, or a \w+ object\b|, or None\b( for no limit)?"
-    message = re.sub(for_python, "", message)
+    flags = {str(name): flag_of(param) for name, param in options.items()}
+    flags |= OTHER_NAMES
+    message = re.sub(FOR_PYTHON, "", message)
 
     # A parameter with its value: header=True becomes --header yes.
     def write_flag_and_value(found: re.Match[str]) -> str:
+        option = options.get(found["name"])
         flag = flags[found["name"]]
-        if options[found["name"]].is_flag:
+        if option is not None and option.is_flag:
             return flag
         value = found["value"].replace("True", "yes").replace("False", "no")
         return f"{flag} {value}"
 
-    name = rf"(?<![\w./-])(?P<name>{'|'.join(flags)})"
+    names = "|".join(flags)
     value = r"(?P<quote>['\"]?)(?P<value>[^\s,;:)'\"]+)(?P=quote)"
-    message = re.sub(f"{name}={value}", write_flag_and_value, message)
+    message = re.sub(rf"(?<![\w./-])(?P<name>{names})={value}", write_flag_and_value, message)
 
     # A parameter at the start of a message, such as "C must be ..."; and parameters whose names
     # are not words of a sentence, such as max_iter, at any place.
-    message = re.sub(rf"^({'|'.join(flags)})(?= must be )", lambda found: flags[found[0]], message)
     unusual = "|".join(name for name in flags if "_" in name)
-    if not unusual:
-        return message
-    return re.sub(rf"(?<![\w./-])({unusual})(?![\w./-])", lambda found: flags[found[0]], message)
+    place = rf"^({names})(?= must be )|(?<![\w./-])({unusual})(?![\w./-])|(?<=give )gap\b"
+    return re.sub(place, lambda found: flags[found[0]], message)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @declare(
     examples=(
         "saddlesvm prove data.model data.csv -o proof.json",
-        "saddlesvm prove data.model data.csv --label outcome --drop-columns name -o proof.json",
+        "saddlesvm prove data.model data.csv --label outcome --columns name=drop -o proof.json",
     )
 )
 @click.argument("model_path", type=MODEL, metavar="MODEL")

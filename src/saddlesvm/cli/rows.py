@@ -12,6 +12,8 @@ from sklearn.model_selection import train_test_split
 from saddlesvm.cli.facts import describe_data
 from saddlesvm.cli.show import Facts, make_identifier, progress_bar
 from saddlesvm.data import DataError, Table
+from saddlesvm.data.libsvm_model import is_libsvm_model
+from saddlesvm.data.model_file import is_model
 from saddlesvm.data.reading import Reading, Task
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry, entry_of
@@ -59,15 +61,14 @@ class Rows:
         """Whether the rows were read as a data frame, not as a matrix."""
         return self.raw.kinds is not None
 
-    def name_features(self, model: Estimator) -> None:
-        """Store the names of the features in a fitted model, if the data have names."""
-        if self.train.feature_names:
-            model.feature_names_in_ = np.array(self.train.feature_names, dtype=object)
 
-    def notes(self) -> dict[str, object]:
-        """Return what the file of a model says about its data."""
-        notes = {"trained on": str(self.train.source), "rows": self.train.n_rows}
-        return notes | self.preparation.notes
+def save_model(model: Estimator, rows: Rows, path: str) -> None:
+    """Save a model behind the preparation of its rows, with the names of the features."""
+    if rows.train.feature_names:
+        model.feature_names_in_ = np.array(rows.train.feature_names, dtype=object)
+    notes = {"trained on": str(rows.train.source), "rows": rows.train.n_rows}
+    notes |= rows.preparation.notes
+    persistence.save(rows.preparation.prepend_to(model), path, notes)
 
 
 def read_rows(
@@ -191,8 +192,28 @@ def hold_out(
     return parts[0], parts[1]
 
 
+def is_saved_model(path: str) -> bool:
+    """Return True for a model of ours, of LIBSVM or of LIBLINEAR."""
+    if is_model(path) or is_libsvm_model(path):
+        return True
+    # The first words of a model of LIBLINEAR, perhaps behind a byte order mark.
+    with open(path, "rb") as file:
+        return file.read(15).removeprefix(b"\xef\xbb\xbf").startswith(b"solver_type ")
+
+
 def load_model(path: str) -> tuple[Any, Preparation]:
-    """Load a saved model, and the preparation of its rows."""
+    """Load a saved model, and the preparation of its rows.
+
+    Raises
+    ------
+    DataError
+        The file is no model, or is damaged.
+    """
+    if not is_saved_model(path):
+        raise DataError(
+            f"{path}: is not a model of saddlesvm, LIBSVM or LIBLINEAR; the model stands before "
+            "the data, and 'saddlesvm train DATA --model FILE' writes one"
+        )
     return Preparation.of_saved(persistence.load(path), path)
 
 

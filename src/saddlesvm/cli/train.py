@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare, model_option, output_option, solving_option
-from saddlesvm.cli.options import (
-    JSON,
-    OF_KERNELS,
-    REPORT_OPTION,
-    STRENGTH_OPTIONS,
-    TRAINING_OPTIONS,
-    model_options,
-)
-from saddlesvm.cli.values import DATA, OUTPUT
+from saddlesvm.cli.options import JSON, LAMBDA, REPORT_OPTION, TRAINING_OPTIONS, model_options
+from saddlesvm.cli.values import DATA, GAMMA, OUTPUT, STRENGTH
 from saddlesvm.data.reading import Reading
+from saddlesvm.runtime.option_names import KERNEL_NAMES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from saddlesvm.cli.rows import Rows
+    from saddlesvm.cli.show import Facts
+    from saddlesvm.estimators.register import Entry
+
+PARTS = ("test", "validation", "train")  # of the rows; the first one says most about the model
+MEASURES = ("accuracy", "r2", "outside_share")
+# Seconds of a fit up to which a report has proven labels: they take up to some times as long as
+# the fit (guessed).
+QUICK_FIT = 5.0
 
 
 @declare(
@@ -29,26 +37,31 @@ from saddlesvm.data.reading import Reading
 )
 @TRAINING_OPTIONS
 @model_options(
-    STRENGTH_OPTIONS,
-    *OF_KERNELS,
+    model_option("--C", "C", type=STRENGTH, help="The price of errors: 1, or 0.1,1,10, or auto."),
+    LAMBDA,
+    model_option(
+        "--kernel",
+        type=click.Choice(KERNEL_NAMES),
+        metavar="NAME",
+        help="A kernel machine: rbf, poly, sigmoid, ...",
+    ),
+    model_option(
+        "--gamma",
+        type=GAMMA,
+        rare=True,
+        help="Parameter of the kernel: scale (default), auto, or numbers.",
+    ),
     solving_option(
         "--tol", type=float, metavar="GAP", help="Relative gap to prove; 1e-4 for linear models."
     ),
-    model_option(
-        "--cv",
-        "folds",
-        type=click.IntRange(min=2),
-        metavar="FOLDS",
-        rare=True,
-        help="Choose among several values of C or gamma by so many folds; 5 by default.",
-    ),
-    model_option(
-        "--probability",
-        is_flag=True,
-        default=None,
-        rare=True,
-        help="Fit probabilities to the scores of rows that were left out.",
-    ),
+)
+@model_option(
+    "--cv",
+    "folds",
+    type=click.IntRange(min=2),
+    metavar="FOLDS",
+    rare=True,
+    help="Choose among several values of C or gamma by so many folds; 5 by default.",
 )
 @solving_option(
     "--until-proven",
@@ -73,52 +86,73 @@ def command(
     until_proven: str | None,
     reading: Reading,
     asked: dict[str, Any],
-    **outputs: Any,
+    model_path: str | None,
+    report: str | None,
+    liblinear: str | None,
+    as_json: bool,
 ) -> int:
     """Train a model, and prove how far it is from the optimum."""
-    from saddlesvm.cli import choice, models, results
+    from saddlesvm.cli.choice import choose_by_folds, choose_folds
     from saddlesvm.cli.facts import describe_fit
-    from saddlesvm.cli.rows import labels_to_fit, read_rows
+    from saddlesvm.cli.models import choose_entry, make_estimator
+    from saddlesvm.cli.rows import labels_to_fit, read_rows, save_model
+    from saddlesvm.cli.show import show
+    from saddlesvm.fit.outcome import Outcome
+    from saddlesvm.models.liblinear_models import save_liblinear
 
     # Check all options before the data are read.
     began = time.perf_counter()
-    reading = replace(reading, memory=asked.get("memory"))
-    entry = models.choose_entry(asked)
-    folds = choice.choose_folds(asked, folds)
+    entry = choose_entry(asked)
+    folds = choose_folds(asked, folds)
     pairwise = asked.get("kernel") == "precomputed"
-    check_standardize(standardize, outputs["liblinear"], pairwise)
+    check_standardize(standardize, liblinear, pairwise)
     if until_proven is not None:
-        others = {"cv": folds, **asked}
-        results.check_until_proven(entry, test, until_proven, others)
-        test = until_proven
+        check_until_proven(entry, test, folds)
     rows = read_rows(
         data,
-        reading,
+        replace(reading, memory=asked.get("memory")),
         entry,
-        test=test,
+        test=until_proven or test,
         validation=validation,
         standardize=standardize,
         pairwise=pairwise,
         seed=asked["seed"],
-        quiet=outputs["as_json"],
+        quiet=as_json,
     )
     y = labels_to_fit(rows.train, entry)
-    model = models.make_estimator(asked, entry, y, quiet=outputs["as_json"])
-    results.check_liblinear(model, outputs["liblinear"], entry, y, rows.has_words)
+    model = make_estimator(asked, entry, y, quiet=as_json)
+    if liblinear is not None:
+        check_liblinear(model, liblinear, entry, y, rows.has_words)
 
-    # Fit by folds, or once.
+    # Fit once, or by folds.
     facts = rows.facts
-    if folds is not None:
-        model, facts["cross_validation"] = choice.choose_by_folds(model, asked, folds, rows, y)
-        facts["fit"] = describe_fit(model, rows.train)
-    else:
+    if folds is None:
         model.fit(rows.train.X, y, rows.train.sample_weight)
-        facts["fit"] = describe_fit(model, rows.train)
-    facts["quality"] = results.measure_quality(
-        model, rows, y, until_proven is not None, standardize
-    )
-    facts |= results.explain_hard_fit(model, rows.train, entry, standardize)
-    return results.finish(model, facts, outputs, began, rows)
+    else:
+        model, facts["cross_validation"] = choose_by_folds(model, asked, folds, rows, y)
+    facts["fit"] = describe_fit(model, rows.train)
+    quality = measure_quality(model, rows, y, until_proven is not None, standardize)
+    facts["quality"] = quality
+    if entry.linear and not standardize:
+        facts |= explain_hard_fit(model, rows)
+
+    # The files first, so that what is printed can name them.
+    written = {}
+    if model_path is not None:
+        save_model(model, rows, model_path)
+        written["model"] = model_path
+    if liblinear is not None:
+        save_liblinear(model, liblinear)
+        written["liblinear_model"] = liblinear
+    if report is not None:
+        write_report(model, facts, report, rows)
+        written["report"] = report
+    if written:
+        facts["written"] = written
+    show(facts, as_json)
+    if not as_json:
+        print(f"\n{summarize(quality, time.perf_counter() - began)}")
+    return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
 def check_standardize(standardize: bool, liblinear: str | None, pairwise: bool) -> None:
@@ -135,3 +169,115 @@ def check_standardize(standardize: bool, liblinear: str | None, pairwise: bool) 
             "--standardize does not work with --kernel precomputed: scale the features before the "
             "kernel is computed"
         )
+
+
+def check_until_proven(entry: Entry, test: str | None, folds: int | None) -> None:
+    """Raise ValueError for options that do not work with ``--until-proven``."""
+    from saddlesvm.estimators.linear import LinearSVC
+
+    if not issubclass(entry.kind, LinearSVC):
+        raise ValueError(f"--until-proven is for linear classifiers; {entry.name} proves no labels")
+    if folds is not None:
+        raise ValueError("--until-proven does not work with --cv: leave one of the two out")
+    if test is not None:
+        raise ValueError("--until-proven tests the model on its data, too: leave --test out")
+
+
+def check_liblinear(model: Any, path: str, entry: Entry, y: np.ndarray, has_words: bool) -> None:
+    """Raise ValueError, before the fit, if a LIBLINEAR file cannot hold the model."""
+    import numpy as np
+
+    from saddlesvm.models.liblinear_models import solver_type
+
+    if has_words:
+        raise ValueError(
+            "--liblinear does not work with columns of words, texts or dates: its file does not "
+            "hold how they become numbers; save the model with --model"
+        )
+    if not entry.linear:
+        raise ValueError(
+            f"--liblinear is for linear models; this is a {entry.name}: save it with --model"
+        )
+    solver_type(model, path, np.unique(y) if entry.task == "classification" else None)
+
+
+def measure_quality(
+    model: Any, rows: Rows, y: np.ndarray, until_proven: bool, standardize: bool
+) -> dict[str, Any]:
+    """Return the certificate of a fitted model, and its errors on each part of the rows."""
+    from saddlesvm.cli.facts import describe_quality, describe_worth
+
+    facts: dict[str, Any] = {}
+    # To prove labels may train the model further, so its facts are read afterwards.
+    if until_proven and rows.test is not None:
+        facts["test_labels_proven"] = count_proven(model.settle(rows.test.X))
+    facts |= describe_quality(model, standardize)
+    facts |= describe_worth(model, model.predict(rows.train.X), y, "train")
+    for name, part in (("validation", rows.validation), ("test", rows.test)):
+        if part is not None:
+            facts |= describe_worth(model, model.predict(part.X), part.y, name)
+    return facts
+
+
+def explain_hard_fit(model: Any, rows: Rows) -> Facts:
+    """Return a hint about the scales of the features if a linear fit was hard."""
+    from saddlesvm.estimators.scale_hint import scale_hint
+    from saddlesvm.fit.outcome import Outcome
+    from saddlesvm.solvers.auto import FINISH
+
+    # A fit that needed Newton's method to finish was hard, even if it ended well.
+    needed_newton = FINISH in getattr(model, "phases_", {})
+    if model.outcome_ is Outcome.CERTIFIED and not needed_newton:
+        return {}
+    hints = scale_hint(rows.train.X)
+    return {"what_made_it_hard": {"found": hints}} if hints else {}
+
+
+def write_report(model: Any, facts: Facts, path: str, rows: Rows) -> None:
+    """Write what the command prints, with charts, as an HTML file."""
+    from saddlesvm.cli.console import command_line
+    from saddlesvm.cli.show import write_name, write_value
+    from saddlesvm.lab.reports import model_report
+
+    shown = facts | {"quality": prove_labels(model, rows) | facts["quality"]}
+    # The report has the words that the command prints.
+    groups = {}
+    for title, lines in shown.items():
+        groups[write_name(title)] = [
+            (write_name(name), write_value(name, value))
+            for name, value in lines.items()
+            if value is not None
+        ]
+    source = str(facts["data"]["source"])
+    names = rows.preparation.feature_names() or rows.train.feature_names or None
+    model_report(model, source, groups, command_line(), names).write(path)
+
+
+def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
+    """Return the number of proven labels of the test or training rows, if that is quick."""
+    if not hasattr(model, "is_proven") or model.seconds_solving_ > QUICK_FIT:
+        return {}
+    name = "train" if rows.test is None else "test"
+    table = rows.train if rows.test is None else rows.test
+    try:
+        return {f"{name}_labels_proven": count_proven(model.is_proven(table.X))}
+    except ValueError:  # rows in files, or calibrated labels
+        return {}
+
+
+def count_proven(is_proven: np.ndarray) -> dict[str, int]:
+    """Return how many labels are proven, and how many there are."""
+    return {"proven": int(is_proven.sum()), "of": int(is_proven.size)}
+
+
+def summarize(quality: dict[str, Any], seconds: float) -> str:
+    """Return the last line of ``train``: the model's errors, its gap, and the time."""
+    from saddlesvm.cli.show import write_name, write_value
+
+    measures = [f"{part}_{measure}" for part in PARTS for measure in MEASURES]
+    name = next(measure for measure in measures if measure in quality)
+    outcome = quality["outcome"].replace("_", " ")
+    return (
+        f"{write_name(name)} {write_value(name, quality[name])}, "
+        f"relative gap {quality['relative_gap']:.2g} ({outcome}), {seconds:.2f} seconds"
+    )

@@ -10,7 +10,7 @@ import glob
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,12 +18,8 @@ from click.shell_completion import CompletionItem
 from saddlesvm.data.errors import BUNDLED, DataError, check_exists, refuse_special
 from saddlesvm.runtime.extras import how_to_install
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 STANDARD_INPUT = "-"
-CHOICES_OF_HEADER = {"auto": "auto", "yes": True, "no": False}
-CHOICES_OF_BASE = {"auto": "auto", "0": True, "1": False}  # whether indices count from 0
+PACKAGES_OF_REPORTS = ("matplotlib", "pandas")
 
 
 class Value(click.ParamType):
@@ -101,9 +97,23 @@ def check_data(name: str) -> None:
 
 
 def check_model(name: str) -> None:
-    """Raise DataError if there is no such file."""
+    """Raise DataError if there is no such file of a model."""
+    check_file(name, "a model", "saddlesvm train DATA --model FILE")
+
+
+def check_proof(name: str) -> None:
+    """Raise DataError if there is no such file of a proof."""
+    check_file(name, "a proof", "saddlesvm prove MODEL DATA --output FILE")
+
+
+def check_file(name: str, what: str, command: str) -> None:
+    """Raise DataError, with the command that writes such a file, if there is none."""
+    advice = f"{what} is needed here, which '{command}' writes"
+    if os.path.isdir(name):
+        raise DataError(f"{name}: is a folder; {advice}")
     if not os.path.exists(name):
-        raise DataError(f"{name}: no such file")
+        found = "is a bundled data set" if name in BUNDLED else "no such file"
+        raise DataError(f"{name}: {found}; {advice}")
     refuse_special(name)
 
 
@@ -116,7 +126,7 @@ def check_output(name: str) -> None:
 def check_report(name: str) -> None:
     """Raise DataError if no report of this name can be drawn and written."""
     check_output(name)
-    for package in ("matplotlib", "pandas"):
+    for package in PACKAGES_OF_REPORTS:
         if find_spec(package) is None:
             raise DataError(f"{name}: a report needs {package}: {how_to_install('lab')}")
 
@@ -153,9 +163,10 @@ def join_sources(
     return found
 
 
-def read_numbers(text: str) -> tuple[float, ...]:
-    """Read numbers with commas."""
-    return tuple(float(number) for number in text.split(","))
+def read_numbers(text: str) -> float | tuple[float, ...]:
+    """Read a number, or several with commas."""
+    numbers = tuple(float(number) for number in text.split(","))
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def read_ends(text: str) -> tuple[float, float]:
@@ -167,33 +178,17 @@ def read_ends(text: str) -> tuple[float, float]:
 
 
 def read_strength(text: str) -> float | str | tuple[float, ...]:
-    """Read a number, several with commas, or a rule such as ``auto:low=0.1``."""
+    """Read numbers, or a rule such as ``auto:low=0.1``."""
     if text.partition(":")[0] == "auto":
         return text
-    numbers = read_numbers(text)
-    return numbers[0] if len(numbers) == 1 else numbers
+    return read_numbers(text)
 
 
 def read_gamma(text: str) -> float | str | tuple[float, ...]:
-    """Read a number, several with commas, ``scale`` or ``auto``."""
+    """Read numbers, ``scale`` or ``auto``."""
     if text in ("scale", "auto"):
         return text
-    return read_strength(text)
-
-
-def read_one_gamma(text: str) -> float | str:
-    """Read a number, ``scale`` or ``auto``."""
-    if text in ("scale", "auto"):
-        return text
-    return float(text)
-
-
-def read_names(text: str) -> tuple[str, ...]:
-    """Read names with commas, none of them empty."""
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise ValueError
-    return names
+    return read_numbers(text)
 
 
 def read_kinds(text: str) -> tuple[tuple[str, str], ...]:
@@ -216,19 +211,9 @@ def read_setting(text: str) -> tuple[str, str]:
     return name.strip().replace("-", "_"), value.strip()
 
 
-def make_reader(choices: Mapping[str, object]) -> Callable[[str], object]:
-    """Make a reader of words that stand for values."""
-
-    def read(text: str) -> object:
-        if text not in choices:
-            raise ValueError
-        return choices[text]
-
-    return read
-
-
 DATA = FileName("DATA", check_data, bundled=True)
 MODEL = FileName("MODEL", check_model)
+PROOF = FileName("PROOF", check_proof)
 OUTPUT = FileName("PATH", check_output)
 REPORT = FileName("PATH", check_report)
 LINES = FileName("PATH", check_folder)  # a pipe may take lines
@@ -240,13 +225,9 @@ STRENGTH = Value(
 GAMMA = Value(
     "GAMMA", "a number, several with commas, as in 0.1,1, or scale or auto is allowed", read_gamma
 )
-ONE_GAMMA = Value("GAMMA", "a number, scale or auto is allowed", read_one_gamma)
-NAMES = Value("NAMES", "names or positions of columns are needed, as in id,name", read_names)
 KINDS = Value(
     "NAME=KIND",
     "names of columns and their kinds are needed, as in city=category,note=text,id=drop",
     read_kinds,
 )
 SETTING = Value("NAME=VALUE", "a parameter and its value are needed, as in degree=2", read_setting)
-HEADER = Value("auto|yes|no", "auto, yes or no is allowed", make_reader(CHOICES_OF_HEADER))
-INDEX_BASE = Value("auto|0|1", "auto, 0 or 1 is allowed", make_reader(CHOICES_OF_BASE))

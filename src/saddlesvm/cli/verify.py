@@ -12,7 +12,7 @@ import click
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare
 from saddlesvm.cli.options import JSON, data_argument, reading_options
-from saddlesvm.cli.values import MODEL
+from saddlesvm.cli.values import PROOF
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Reading
 
@@ -28,7 +28,7 @@ WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
         "saddlesvm verify proof.json data.parquet --json",
     )
 )
-@click.argument("proof_path", type=MODEL, metavar="PROOF")
+@click.argument("proof_path", type=PROOF, metavar="PROOF")
 @data_argument()
 @reading_options()
 @JSON

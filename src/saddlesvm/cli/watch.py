@@ -11,7 +11,7 @@ from saddlesvm.cli import OK
 from saddlesvm.cli.command import declare, option
 from saddlesvm.cli.console import command_line
 from saddlesvm.cli.options import LABEL, data_argument
-from saddlesvm.cli.values import ONE_GAMMA, OUTPUT
+from saddlesvm.cli.values import OUTPUT
 
 
 @declare(
@@ -35,36 +35,12 @@ from saddlesvm.cli.values import ONE_GAMMA, OUTPUT
 @option("--C", "C", type=float, help="The price of errors, in place of lambda.")
 @option("--lambda", "lam", type=float, help="Lambda = 1 / (C n); 0.05 by default.")
 @option(
-    "--intercept",
-    type=click.Choice(["none", "regularized"]),
-    default="regularized",
-    show_default=True,
-    help="Whether the model has an intercept.",
-)
-@option(
-    "--gamma",
-    type=ONE_GAMMA,
-    default="scale",
-    show_default=True,
-    help="Parameter of the Gaussian kernel: scale, auto or a number.",
-)
-@option(
-    "--rows",
-    type=click.IntRange(min=2),
-    default=60,
-    show_default=True,
-    help="Rows at most, drawn at random.",
-)
-@option(
     "--max-iter",
     type=click.FloatRange(min=0, min_open=True),
     default=8.0,
     show_default=True,
     metavar="EPOCHS",
     help="Passes over the rows at most.",
-)
-@option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of the rows and of the solvers."
 )
 @option(
     "--positive",
@@ -77,7 +53,6 @@ def command(
     *,
     data: str,
     solvers: str,
-    intercept: str,
     max_iter: float,
     label: str | None,
     report: str,
@@ -99,7 +74,6 @@ def command(
         labels_of(table),
         solver=names[0],
         against=names[1] if len(names) > 1 else None,
-        intercept=intercept == "regularized",
         epochs=max_iter,
         name=os.path.basename(data),
         command=command_line(),
