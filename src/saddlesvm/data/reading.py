@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 from saddlesvm.data.errors import DataError
 
 Label: TypeAlias = str | int | Literal[False] | None
@@ -49,6 +47,9 @@ class Reading:
 
     def check(self) -> None:
         """Raise a `DataError` for an option that no format allows."""
+        # The command line declares its options with this class before it loads NumPy.
+        import numpy as np
+
         if self.n_features is not None and self.n_features < 1:
             raise DataError(f"n_features is {self.n_features}; it must be at least 1")
         if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
