@@ -35,7 +35,7 @@ SGD_PASSES = 3
 CLASSES = ("earn", "acq", "crude", "trade", "money-fx", "interest", "grain", "ship")
 MEASURED = """
 import json, sys, time
-import saddlesvm, saddlesvm.cli.results, sklearn.pipeline
+import saddlesvm, saddlesvm.cli.train, sklearn.pipeline
 from benchmarks.claims.out_of_core import MemoryWatch
 from saddlesvm.cli import main
 with MemoryWatch() as memory:

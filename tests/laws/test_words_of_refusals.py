@@ -12,7 +12,6 @@ import pytest
 from scipy import sparse
 
 from saddlesvm import SVC, LinearSVC
-from saddlesvm.cli.options import check_stores
 from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_format, parse_json
 from saddlesvm.data.data_table import ready_matrix
@@ -35,10 +34,6 @@ def bad_matrix() -> Any:
     return made
 
 
-def stores_asked(**given: Any) -> None:
-    check_stores(Reading(**given), ["a.store", "b.store"])
-
-
 REFUSALS: dict[str, Callable[[], Any]] = {
     "its JSON is nested too deeply": lambda: parse_json(b"[" * 200_000 + b"]" * 200_000, 1),
     "its JSON is not UTF-8 text": lambda: parse_json(b'"\xff"', 4),
@@ -56,7 +51,6 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "its notes is None": lambda: check_meta(STORED | {"notes": None}, ("C",), LINEAR),
     "its certificates are not of this package": lambda: check_certificates([{"primal": 1.0}]),
     "its outcome is 'gone'": lambda: check_meta(STORED | {"outcome": "gone"}, ("C",), LINEAR),
-    "--label is for files; a.store, b.store are stores": lambda: stores_asked(label="y"),
 }
 
 
