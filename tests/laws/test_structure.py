@@ -22,7 +22,7 @@ LATE = {
 }  # fmt: skip
 # Files that import others of this package inside functions, so that what they do not need is not loaded: help comes
 # before NumPy, and each command imports what it needs as it runs.
-COMMANDS = {f"cli/{name}.py" for name in ("command", "results", *program.COMMANDS)}
+COMMANDS = {f"cli/{name}.py" for name in ("command", *program.COMMANDS)}
 DOORS = {"cluster/sources.py", "estimators/on_cluster.py", *COMMANDS}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -63,7 +63,6 @@ def test_what_is_refused_is_named(words: str) -> None:
 
 
 def test_what_is_sound_is_not_refused() -> None:
-    stores_asked()
     check_certificates([PROOF])
     check_meta(STORED | {"outcome": "certified"}, ("C",), LINEAR)
     check_format({"format": "f", "version": 2}, "m", "model", "f", 2)

@@ -137,17 +137,14 @@ def command(
         facts |= explain_hard_fit(model, rows)
 
     # The files first, so that what is printed can name them.
-    written = {}
     if model_path is not None:
         save_model(model, rows, model_path)
-        written["model"] = model_path
     if liblinear is not None:
         save_liblinear(model, liblinear)
-        written["liblinear_model"] = liblinear
     if report is not None:
         write_report(model, facts, report, rows)
-        written["report"] = report
-    if written:
+    written = {"model": model_path, "liblinear_model": liblinear, "report": report}
+    if any(written.values()):
         facts["written"] = written
     show(facts, as_json)
     if not as_json:

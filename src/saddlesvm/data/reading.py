@@ -14,6 +14,8 @@ Missing: TypeAlias = Literal["error", "keep"]
 
 COLUMN_FORMATS = ("csv", "parquet", "arrow")  # formats of which columns can be left out
 
+DTYPES = ("float32", "float64", "float")  # names of the types that values can be read as
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -47,13 +49,12 @@ class Reading:
 
     def check(self) -> None:
         """Raise a `DataError` for an option that no format allows."""
-        # The command line declares its options with this class before it loads NumPy.
-        import numpy as np
-
         if self.n_features is not None and self.n_features < 1:
             raise DataError(f"n_features is {self.n_features}; it must be at least 1")
-        if self.dtype is not None and np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise DataError(f"dtype is {np.dtype(self.dtype)}; allowed are float32 and float64")
+        # The name of a class or of a dtype, without NumPy, which the command line loads later.
+        dtype = getattr(self.dtype, "__name__", str(self.dtype))
+        if self.dtype is not None and dtype not in DTYPES:
+            raise DataError(f"dtype is {dtype}; allowed are float32 and float64")
         if self.task not in (None, "classification", "regression"):
             raise DataError(
                 f"task is {self.task!r}; allowed are 'classification', 'regression' and None"
