@@ -21,7 +21,7 @@ from saddlesvm.data import DataError
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.losses import POSITIVE, Hinge, Pinball, make_loss
 from saddlesvm.models.persistence import load, save
-from saddlesvm.problem.losses import LOSSES, loss_from_plain, plain_loss, spelled
+from saddlesvm.problem.losses import LOSSES, loss_from_plain, loss_text, plain_loss
 from saddlesvm.runtime.allowed import split_names
 from support import OWN_LOSSES, csr, matrix
 from support.own_losses import Expectile, SteepLogistic
@@ -104,8 +104,8 @@ def test_loading_says_what_to_import(tmp_path: Path) -> None:
 def test_plain_losses_come_back(loss: Any) -> None:
     assert loss_from_plain(plain_loss(loss)) == loss if not isinstance(plain_loss(loss), str) else plain_loss(loss)
     made = make_loss(loss)
-    assert type(make_loss(spelled(made))) is type(made)
-    assert make_loss(spelled(made)) == made
+    assert type(make_loss(loss_text(made))) is type(made)
+    assert make_loss(loss_text(made)) == made
 
 
 def test_lists_of_losses_keep_their_options() -> None:

@@ -168,8 +168,8 @@ def test_facts_about_rounding() -> None:
     ],
 )
 def test_when_a_certificate_is_limited_by_rounding(certificate: Certificate, limited: Any) -> None:
-    assert certificate.limited(1e-10) is limited
-    assert not certificate.limited(0.0)
+    assert certificate.is_limited_by_rounding(1e-10) is limited
+    assert not certificate.is_limited_by_rounding(0.0)
 
 
 def test_smooth_losses_have_a_bounded_curvature_and_others_a_bounded_slope() -> None:

@@ -275,7 +275,9 @@ def test_relative_gap_and_excess_bound_every_optimum_that_the_certificate_allows
 @pytest.mark.parametrize("uses_lambda", [False, True])
 def test_a_certificate_is_made_of_four_sums(uses_lambda: bool) -> None:
     strength = Strength(C=0.25, n=8, uses_lambda=uses_lambda)
-    proof = Certificate.of(strength, Sums(paid=12.0, conjugates=-6.0, regularizer=1.0, regularizer_conjugate=0.5))
+    proof = Certificate.from_sums(
+        strength, Sums(paid=12.0, conjugates=-6.0, regularizer=1.0, regularizer_conjugate=0.5)
+    )
     expected = (2.0, 0.5) if uses_lambda else (4.0, 1.0)
     assert (proof.primal, proof.dual) == pytest.approx(expected, rel=1e-14) and proof.primal > expected[0]
     assert proof.dual < expected[1] and proof.form == ("lambda" if uses_lambda else "C")
@@ -291,6 +293,6 @@ def test_a_certificate_reads_well_and_cannot_be_changed() -> None:
 
 def test_a_certificate_holds_plain_floats_whatever_the_sums_are() -> None:
     sums = Sums(*map(np.float64, (12.0, -6.0, 1.0, 0.5, 1e-12, 1e-12)))
-    proof = Certificate.of(Strength(C=0.25, n=8, uses_lambda=False), sums)
+    proof = Certificate.from_sums(Strength(C=0.25, n=8, uses_lambda=False), sums)
     held = (proof.primal, proof.dual, proof.primal_rounding, proof.dual_rounding, proof.relative_gap)
     assert [type(number) for number in held] == [float] * 5

@@ -32,7 +32,7 @@ def test_objectives_and_their_own_rounding(
 ) -> None:
     paid, conjugates, regularizer, conjugate = four
     strength = Strength(C=C, n=8, uses_lambda=uses_lambda)
-    found = Certificate.of(strength, Sums(*four, *rounding, at_zero=-math.inf))
+    found = Certificate.from_sums(strength, Sums(*four, *rounding, at_zero=-math.inf))
     unit = Fraction(strength.unit)
     primal = Fraction(regularizer) + Fraction(C) * Fraction(paid)
     dual = -Fraction(conjugate) - Fraction(C) * Fraction(conjugates)
@@ -52,7 +52,7 @@ def test_objectives_and_their_own_rounding(
 )
 def test_the_dual_point_zero_takes_the_place_of_a_worse_one(at_zero: float, dual: float, rounding: float) -> None:
     sums = Sums(1.0, 1.0, 0.0, 1.0, primal_rounding=0.0, dual_rounding=0.5, at_zero=at_zero)  # 1 and -2, less a half
-    found = Certificate.of(Strength(C=1.0, n=4, uses_lambda=False), sums)
+    found = Certificate.from_sums(Strength(C=1.0, n=4, uses_lambda=False), sums)
     assert found.dual == pytest.approx(dual - rounding, rel=1e-12)
     assert found.dual_rounding == pytest.approx(rounding, rel=1e-12, abs=0.0)
 
@@ -116,7 +116,7 @@ def test_shares_of_the_larger_objective(gap: float, primal: float, dual: float, 
     ],
 )
 def test_where_rounding_is_the_limit(certificate: Certificate, tol: float, noise: float, limited: Any) -> None:
-    assert certificate.limited(tol, noise) is limited
+    assert certificate.is_limited_by_rounding(tol, noise) is limited
 
 
 @cache

@@ -45,7 +45,7 @@ def test_a_name_makes_the_kind_that_bears_it(kind: Intercept) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_row_is_what_the_penalty_sees_and_the_lift(kind: Intercept) -> None:
     row = np.array([1.0, -2.0, 0.5, kind.scale])
-    seen = kind.penalised(row)
+    seen = kind.penalised_part(row)
     assert seen @ seen + kind.lift == row @ row
     assert seen @ seen == row[:-1] @ row[:-1] + kind.in_kernel
     assert (type(kind).value(2.0, lambda: np.ones(3)) > 0.0) == kind.present
@@ -69,7 +69,7 @@ def test_margins_and_intercept_do_not_depend_on_where_the_offset_is_kept(kind: I
     row = np.array([0.5, 0.25, kind.scale])
     counted, offset = kind.split(w)
     assert row @ counted + offset == pytest.approx(row @ w, abs=1e-15)
-    assert np.array_equal(kind.penalised(w), w if kind.name == "regularized" else w[:-1])
+    assert np.array_equal(kind.penalised_part(w), w if kind.name == "regularized" else w[:-1])
     assert kind.multiplier(w).tolist() == ([3.0] if kind.constrained else [])
 
 

@@ -152,7 +152,7 @@ def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
     assert whole.curvature(v) == pytest.approx(
         [*map(penalty.curvature, v[:-1]), charged.curvature(v[-1]) * (kind.name != "free")]
     )
-    product = kind.penalised(w) @ kind.penalised(v)
+    product = kind.penalised_part(w) @ kind.penalised_part(v)
     assert whole.fenchel_gap(w, v) == pytest.approx(whole.value(w) + whole.conjugate(v) - product, abs=1e-12)
     if not isinstance(penalty, Lasso):
         assert whole.fenchel_gap(whole.weights(v), v) == pytest.approx(0.0, abs=1e-12)
@@ -167,7 +167,7 @@ def test_a_penalty_of_blocks_is_that_of_the_features() -> None:
         assert whole.conjugate(v) == pytest.approx(penalty.conjugate(v[:-1]) + charged * 0.5 * v[-1] ** 2)
         assert whole.weights(v) == pytest.approx([*penalty.weights(v[:-1]), v[-1]])
         assert whole.fenchel_gap(w, v) == pytest.approx(
-            whole.value(w) + whole.conjugate(v) - kind.penalised(w) @ kind.penalised(v)
+            whole.value(w) + whole.conjugate(v) - kind.penalised_part(w) @ kind.penalised_part(v)
         )
         assert whole.domain_scale(1e6 * v) == 1.0
 

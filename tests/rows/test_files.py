@@ -164,7 +164,7 @@ def test_copies_of_some_rows_one_after_another(layout: str) -> None:
     whole = as_rows(X if layout == "dense" else csr(X), 1.0)
     chosen = [np.array([3, 7, 29]), np.array([0]), np.array([11, 12, 13, 5])]
     for given in (chosen, chosen[:1]):
-        pieces = [whole.taken(some) for some in given]
+        pieces = [whole.take(some) for some in given]
         stacked = stacked_rows(pieces)
         assert not pieces
         assert type(stacked) is type(whole)

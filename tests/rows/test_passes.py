@@ -135,7 +135,7 @@ def test_parts_in_threads_are_cut_by_the_size_of_the_rows(monkeypatch: pytest.Mo
     for threads in (2, 3, 20):
         passes = InMemory(X, np.arange(4_000, dtype=np.int32), 2.0, threads)
         parts[threads] = [(part.place.start, part.place.stop) for part in passes.each(lambda part: part)]
-        assert passes.among(passes.members[:9]).threads == threads
+        assert passes.select(passes.members[:9]).threads == threads
     assert parts[2] == parts[3] == parts[20]
     assert len(parts[2]) > 2
     assert 4_000 * 2 / len(parts[2]) >= 16 * 3  # stored values of a part per feature
@@ -158,7 +158,7 @@ def test_every_row_takes_part_once(place: str, tmp_path: Path) -> None:
     seen = [(part.first + part.rows, part.place) for part in passes.each(lambda part: part)]
     assert np.concatenate([rows for rows, _ in seen]).tolist() == MEMBERS.tolist()
     assert all((MEMBERS[where] == rows).all() for rows, where in seen)
-    fewer = passes.among(MEMBERS[3:5])
+    fewer = passes.select(MEMBERS[3:5])
     assert fewer.pull(np.ones(N)) == pytest.approx(as_array(matrix("csr"))[3:5].sum(axis=0), rel=1e-12)
 
 
@@ -166,7 +166,7 @@ def test_every_row_takes_part_once(place: str, tmp_path: Path) -> None:
 def test_a_part_serves_a_pass_over_other_rows(place: str, tmp_path: Path) -> None:
     others = np.arange(2, N, 3)
     passes = passes_over(matrix("csr"), place, tmp_path)
-    seen = [(part.first + part.rows, part.place) for part in passes.each(lambda part: part.among(others))]
+    seen = [(part.first + part.rows, part.place) for part in passes.each(lambda part: part.move_to(others))]
     assert np.concatenate([rows for rows, _ in seen]).tolist() == others.tolist()
     assert all((others[where] == rows).all() for rows, where in seen)
 

@@ -33,7 +33,7 @@ class Packed(Passes):
     blocks: list[bytes]
     size: int
 
-    def among(self, members: np.ndarray) -> Packed:
+    def select(self, members: np.ndarray) -> Packed:
         """Passes over other rows of the same blocks."""
         return replace(self, members=members)
 

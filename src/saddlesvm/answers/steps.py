@@ -129,7 +129,7 @@ def _step(
 ) -> tuple[float, np.ndarray]:
     """Return the length of the best step along a direction, and the weights there."""
     dz = margins(problem, direction)
-    ahead = problem.intercept.penalised(direction)
+    ahead = problem.intercept.penalised_part(direction)
     # The objective along the line, by margins and their changes: no further pass.
     line = Line(now.z, dz, problem.regularizer.slope(w, direction), float(ahead @ ahead))
     tau = float(

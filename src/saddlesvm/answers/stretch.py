@@ -101,7 +101,7 @@ def stretch_to(problem: Problem, near: Neighbourhood, C: float) -> Stretch:
 def _penalised_weights(problem: Problem, w: np.ndarray) -> np.ndarray:
     """Return w, with zeros for weights without a penalty, shape (d + 1,)."""
     seen = np.zeros(w.size)
-    part = problem.intercept.penalised(w)
+    part = problem.intercept.penalised_part(w)
     seen[: part.size] = part
     return seen
 

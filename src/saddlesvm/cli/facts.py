@@ -14,7 +14,7 @@ from saddlesvm.data import Table
 from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.losses import make_loss, spelled
+from saddlesvm.problem.losses import loss_text, make_loss
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.rows.small_types import type_name
 
@@ -152,7 +152,7 @@ def name_problem(model: Estimator) -> str:
     options = model.get_params(False)
     parts = [type(model).__name__]
     if "loss" in options:
-        parts.append(f"loss {spelled(make_loss(model.loss))}")
+        parts.append(f"loss {loss_text(make_loss(model.loss))}")
     if "nu" in options:
         parts.append(f"nu = {model.nu:g}")
     if "C" in options:

@@ -233,7 +233,7 @@ class ClusterMethod(ABC):
 
     def certify_problem(self, k: int, sums: Sums, model: np.ndarray) -> None:
         """Keep a model and a bound of a problem if they are better; end it if they will do."""
-        seen = Certificate.of(self.plan.strength, sums)
+        seen = Certificate.from_sums(self.plan.strength, sums)
         if seen.primal <= self.best[k].primal:
             self.best_W[k] = model
         self.best[k] = self.best[k].better_of(seen)
@@ -253,7 +253,7 @@ class ClusterMethod(ABC):
 
     def is_limited(self, k: int) -> bool:
         """Return True if rounding hides the rest of a problem's gap."""
-        return self.best[k].limited(self.plan.tol)
+        return self.best[k].is_limited_by_rounding(self.plan.tol)
 
     def seconds_left(self) -> float:
         """Return the seconds that are left for the fit."""

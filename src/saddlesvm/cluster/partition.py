@@ -262,7 +262,7 @@ def take_rows(part: Partition, chosen: np.ndarray) -> Partition:
     weights = part.weights[chosen] if part.weights.size else part.weights
     fold = part.fold[chosen] if part.fold.size else part.fold
     return part._replace(
-        X=part.X.taken(chosen),
+        X=part.X.take(chosen),
         y=part.y[chosen],
         weights=weights,
         norms=part.norms[chosen],

@@ -88,7 +88,7 @@ class PartFits:
             # Rows outside must not count in balanced class weights.
             weights = np.where(self.chosen, 1.0 if weights is None else weights, 0.0)
         posed = self.options._pose(stand_ins, weights, n, self.labels)
-        return posed._replace(problems=[sub.among(self.chosen) for sub in posed.problems])
+        return posed._replace(problems=[sub.restrict_to(self.chosen) for sub in posed.problems])
 
     def options_at(self, C: float) -> Any:
         """Return the options of a fit with this C."""

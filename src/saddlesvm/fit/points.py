@@ -53,7 +53,7 @@ class Points:
         self.aim = limits.tol
 
     @property
-    def chosen(self) -> tuple[Evaluation, Evaluation]:
+    def choice(self) -> tuple[Evaluation, Evaluation]:
         """The model and the dual point that a fit would return if it ended now.
 
         Both come from the last certificate if it alone proves the requested gap, or if the fit
@@ -75,16 +75,16 @@ class Points:
         return self.bound
 
     @property
-    def returned(self) -> tuple[Evaluation, Evaluation] | None:
+    def result(self) -> tuple[Evaluation, Evaluation] | None:
         """The model and the dual point that the fit returns; None if no objective was finite."""
         if self.keeps_last and self.last is not None:
             return self.last, self.last
 
         # Without an improved model, or if the gap is proven without it.
         if self.best is not None and self.improved is None:
-            return self.chosen
-        if self.best is not None and self.limits.prove(proof(*self.chosen)):
-            return self.chosen
+            return self.choice
+        if self.best is not None and self.limits.prove(proof(*self.choice)):
+            return self.choice
 
         # The lowest primal objective, and the highest exact dual objective.
         points = [point for point in (self.improved, self.bound, self.best) if point is not None]

@@ -231,7 +231,7 @@ class Fit:
             return
 
         # Record the certificate, and let each callback see it; their time does not count.
-        model, bound = self.points.chosen
+        model, bound = self.points.choice
         certificate = proof(model, bound)
         record = self.record(model, certificate)
         self.trace(record)
@@ -283,7 +283,7 @@ class Fit:
         for known in point.known:
             self.points.keep(known)
         self.points.keep(evaluation)
-        if self.tries_multiples and not self.limits.prove(proof(*self.points.chosen)):
+        if self.tries_multiples and not self.limits.prove(proof(*self.points.choice)):
             self._search(evaluation)
             if getattr(point, "judged", evaluation) is not evaluation:
                 self._search(point.judged)
@@ -296,7 +296,7 @@ class Fit:
         self.points.keep(self.points.evaluate(self.point(self.problem, self.state)))
         self.watches.lap("certifying")
         self.trace.pop()
-        model, bound = self.points.chosen
+        model, bound = self.points.choice
         self.trace(self.record(model, proof(model, bound)))
 
     def _improve(self, outcome: Outcome) -> None:
@@ -305,7 +305,7 @@ class Fit:
         if outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous:
             return
         self._search()
-        returned = self.points.returned
+        returned = self.points.result
         if returned is None or self.end is None or self.end[0] is Outcome.FAILED:
             return
         # The better model may prove the gap after all.
@@ -425,7 +425,7 @@ class Fit:
         # too: an objective that their last places explain is as good as zero.
         noise = getattr(self.problem, "target_noise", 0.0) * self.problem.unit
         is_exact = points.last is not None and points.last.exact
-        if is_exact and chosen.limited(points.aim, noise):
+        if is_exact and chosen.is_limited_by_rounding(points.aim, noise):
             reason = f"relative gap {gap:.2g}, {chosen.rounding_share:.2g} of it rounding"
             return Outcome.LIMITED_BY_ROUNDING, reason
 
@@ -474,7 +474,7 @@ class Fit:
                 # A dual solver tracks the gradient of the regulariser, which gives the weights.
                 w = self.problem.regularizer.weights(w)
             point = Point(w, point.alpha)
-            returned = None if self.points.keeps_last else self.points.returned
+            returned = None if self.points.keeps_last else self.points.result
             if returned is not None:
                 # The intercept as the weight of the virtual feature, which may be absent.
                 model, bound = returned
@@ -544,7 +544,7 @@ class Fit:
     def result(self) -> FitResult:
         """Return the best model; zeros with a certificate of NaN if no objective is finite."""
         problem = self.problem
-        returned = self.points.returned
+        returned = self.points.result
         assert self.end is not None
         # No objective was finite: zeros, and a certificate that proves nothing.
         if returned is None:

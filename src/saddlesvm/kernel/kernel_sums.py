@@ -389,7 +389,7 @@ def certificate_of_sums(
     if any(totals):
         # Zero is not feasible: it proves nothing.
         sums = sums._replace(at_zero=-math.inf)
-    return Certificate.of(strength, sums)
+    return Certificate.from_sums(strength, sums)
 
 
 def move_of_group(group: GroupSums, total: float, charged: float) -> Move:

@@ -17,7 +17,7 @@ from saddlesvm.lab.peers import Peer, parse_peers, run_peer
 from saddlesvm.lab.runs import label_solver, parse_solvers, run_solver, warm_up
 from saddlesvm.lab.traces import tidy_trace
 from saddlesvm.problem.intercepts import intercept_kind
-from saddlesvm.problem.losses import Loss, is_loss, loss_name, make_loss, spelled
+from saddlesvm.problem.losses import Loss, is_loss, loss_name, loss_text, make_loss
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.allowed import STRENGTH, check, split_names
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
@@ -188,7 +188,7 @@ def describe_run(problem: Problem, entrant: Any, repeat: int) -> str:
     strength = f"C = {problem.C:g}"
     if problem.uses_lambda:
         strength = f"lambda = {problem.lam:g}"
-    return f"{name}, {spelled(problem.loss)}, {strength}, repeat {repeat + 1}"
+    return f"{name}, {loss_text(problem.loss)}, {strength}, repeat {repeat + 1}"
 
 
 def parse_losses(losses: Any, task: Task) -> list[Loss]:

@@ -28,7 +28,7 @@ from saddlesvm.lab.verdict import (
     share_text,
     state_verdict,
 )
-from saddlesvm.problem.losses import spelled
+from saddlesvm.problem.losses import loss_text
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.dcd import DCD
 
@@ -216,7 +216,7 @@ def classifier_section(comparison: Comparison) -> Section:
     problem = next(
         problem
         for problem in comparison.problems
-        if (spelled(problem.loss), problem.C) == (best["loss"], best["C"])
+        if (loss_text(problem.loss), problem.C) == (best["loss"], best["C"])
     )
     model = fit(problem, DCD(), Limits(tol=MODEL_GAP, max_time=MODEL_SECONDS))
     name, written = strength_texts(trace)

@@ -15,7 +15,7 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Record
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.problem.certificate import Point, evaluate
-from saddlesvm.problem.losses import spelled
+from saddlesvm.problem.losses import loss_text
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.allowed import split_names
 from saddlesvm.solvers import make_solver
@@ -151,7 +151,7 @@ def name_run(problem: Problem, solver: str, options: str, repeat: int) -> dict[s
     return {
         "solver": solver,
         "options": options,
-        "loss": spelled(problem.loss),
+        "loss": loss_text(problem.loss),
         "C": problem.C,
         "lam": problem.lam,
         "form": "lambda" if problem.uses_lambda else "C",

@@ -372,7 +372,7 @@ class WithoutWeights:
         b, paid = best_constant(self.loss, sides[0], sides[1], self.charge / C)
         charged = 0.5 * self.charge * b * b if b else 0.0
         rounding = gamma(sides[2] + ROUNDINGS) * primal_of(C, paid, charged)
-        certificate = Certificate.of(strength, Sums(paid, 0.0, charged, 0.0, rounding))
+        certificate = Certificate.from_sums(strength, Sums(paid, 0.0, charged, 0.0, rounding))
         end = Outcome.TIME_LIMIT, self.tol, 0.0, 0, 0.0, 0.0
         return FitResult(self.coef, b, self.alpha, certificate, *end, Trace(), REASON)
 

@@ -66,7 +66,7 @@ class SubProblem:
         """Rows of ``coef_`` and of ``dual_coef_`` that a fitted model keeps of it."""
         return 1
 
-    def among(self, chosen: np.ndarray) -> Self:
+    def restrict_to(self, chosen: np.ndarray) -> Self:
         """Return the same problem over its rows for which `chosen`, shape (n_all,), is true."""
         if self.members is None:
             members = np.flatnonzero(chosen)
@@ -272,7 +272,7 @@ def without_folds(problems: Sequence[SubProblem], fold: np.ndarray, folds: int) 
     def make(index: int) -> SubProblem:
         # The order is fold by fold, and the last "fold" leaves nothing out.
         left_out, kind = divmod(index, len(problems))
-        return problems[kind] if left_out == folds else problems[kind].among(fold != left_out)
+        return problems[kind] if left_out == folds else problems[kind].restrict_to(fold != left_out)
 
     return Problems(make, len(problems) * (folds + 1))
 

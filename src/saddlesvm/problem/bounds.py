@@ -610,7 +610,7 @@ def bound_sums(
     if pull is None:
         reached = through
     elif regularizer.is_plain or holds_square(regularizer.penalty):
-        reached = _reached(regularizer, w, pull, through, drift, shift)
+        reached = bound_conjugate(regularizer, w, pull, through, drift, shift)
     else:
         # R* is finite within bounds only: the dual point is shortened until its pull is inside.
         distance: float | np.ndarray = drift + shift + 4.0 * UNIT * norm_of(pull)
@@ -628,7 +628,7 @@ def bound_sums(
     )
 
 
-def _reached(
+def bound_conjugate(
     regularizer: Regularizer,
     w: np.ndarray,
     pull: np.ndarray,

@@ -84,7 +84,7 @@ class Certificate:
     dual_rounding: float = 0.0
 
     @classmethod
-    def of(cls, strength: Strength, sums: Sums) -> Certificate:
+    def from_sums(cls, strength: Strength, sums: Sums) -> Certificate:
         """Return the certificate of sums over rows and regularisers; rounding counts against it.
 
         Every certificate is made here. The dual point zero, if it is feasible, takes the place
@@ -157,7 +157,7 @@ class Certificate:
         """``gap / max(|primal|, |dual|)``, the same in both forms; zero if both objectives are."""
         return relative(self.gap, self.primal, self.dual)
 
-    def limited(self, tol: float, noise: float = 0.0) -> bool:
+    def is_limited_by_rounding(self, tol: float, noise: float = 0.0) -> bool:
         """Return True if rounding exceeds a relative gap of `tol`, and is at least half of the gap.
 
         `noise` is counted as rounding too.
@@ -286,7 +286,7 @@ class Evaluation:
     exact: bool = field(default=True, kw_only=True)
 
     @classmethod
-    def of(
+    def from_weights(
         cls,
         problem: Problem,
         w: np.ndarray,
@@ -398,7 +398,9 @@ def evaluate_responses(
 ) -> Evaluation:
     """Return the model of weights with its certificate; see :func:`certify_responses`."""
     certificate = certify_responses(responses, alpha, pull, sums, drift)
-    return Evaluation.of(responses.problem, responses.w, alpha, certificate, responses.offset)
+    return Evaluation.from_weights(
+        responses.problem, responses.w, alpha, certificate, responses.offset
+    )
 
 
 def certify_responses(
@@ -435,7 +437,7 @@ def certify_responses(
             known.facts,
             known.sums,
             known.sizes,
-            responses.scored,
+            responses.scoring_weights,
             pull,
             errors=errors,
             move=known.move,
@@ -453,12 +455,12 @@ def certify_responses(
     paid = found.paid + problem.intercept.paid(responses.offset or 0.0)
     above = found.primal_rounding
     if drift:
-        above += growth_of_square(norm_of(responses.scored), drift)
+        above += growth_of_square(norm_of(responses.scoring_weights), drift)
     # Dual variables of zero are feasible, with a bound of zero, unless a sum is required of them.
     is_zero_feasible = problem.intercept.homogeneous and not problem.fixed.size
     at_zero = 0.0 if is_zero_feasible else -math.inf
     found = found._replace(paid=paid, primal_rounding=above, at_zero=at_zero)
-    return Certificate.of(problem.strength, found)
+    return Certificate.from_sums(problem.strength, found)
 
 
 def certificates_of(
@@ -509,7 +511,7 @@ def certificates_of(
         # Rounding is counted for each problem alone, as for a fit of its own.
         sizes = point_sizes(loss, y[k], norms, own, members, alpha[k])
         account = bound_sums(facts, sums, sizes, W[k], pulls[k])
-        found.append(Certificate.of(problem.strength, account))
+        found.append(Certificate.from_sums(problem.strength, account))
     return found
 
 

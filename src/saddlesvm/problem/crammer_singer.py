@@ -254,7 +254,7 @@ def score_sums(
                 moved[np.arange(codes.size), codes] += ahead
                 found[k] += float(weights @ problem.joint.values(moved, codes))
             if alpha is not None:
-                pairs = part.of(alpha)[block.rows] * scores
+                pairs = part.pick(alpha)[block.rows] * scores
                 found[-2:] += pairs.sum(), np.abs(pairs).sum()
 
     with problem.blas():
@@ -300,7 +300,7 @@ class Scores:
     def __init__(self, problem: JointProblem, w: np.ndarray, paid: float | None = None) -> None:
         self.problem = problem
         self.w = w
-        self.scored = w
+        self.scoring_weights = w
         self.paid = paid
 
     def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

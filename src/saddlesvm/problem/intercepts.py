@@ -84,7 +84,7 @@ class Intercept:
         return scaling
 
     @property
-    def asked(self) -> float:
+    def scaled_total(self) -> float:
         """The required sum of the dual variables, times the value of the virtual feature."""
         return self.total * self.scale
 
@@ -103,7 +103,7 @@ class Intercept:
         """The intercept of a block's problem, with the dual variables of other rows fixed."""
         return self
 
-    def penalised(self, w: np.ndarray) -> np.ndarray:
+    def penalised_part(self, w: np.ndarray) -> np.ndarray:
         """The part of w, shape (d + 1,) or (K, d + 1), that the regulariser sees."""
         return w
 
@@ -158,7 +158,7 @@ class Absent(Intercept):
         """Zero."""
         return 0.0
 
-    def penalised(self, w: np.ndarray) -> np.ndarray:
+    def penalised_part(self, w: np.ndarray) -> np.ndarray:
         """All but the last weight, which belongs to no feature."""
         return w[..., :-1]
 
@@ -205,7 +205,7 @@ class Free(Intercept):
         """A regularised intercept: :func:`move_offset` penalises the way from the multiplier."""
         return Regularized(self.scale)
 
-    def penalised(self, w: np.ndarray) -> np.ndarray:
+    def penalised_part(self, w: np.ndarray) -> np.ndarray:
         """All but the last weight."""
         return w[..., :-1]
 

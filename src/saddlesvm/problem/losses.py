@@ -75,7 +75,7 @@ class UnregisteredLoss(LookupError):
         )
 
 
-def spelled(loss: Loss) -> str:
+def loss_text(loss: Loss) -> str:
     """Return the text that :func:`make_loss` reads as this loss, without default options."""
     kind: Any = type(loss)
     options: dict[str, float] = loss._asdict()  # type: ignore[attr-defined]

@@ -205,7 +205,7 @@ class Probabilities:
         drift = t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
         self.problem = problem
         self.w = w
-        self.scored = w
+        self.scoring_weights = w
         self.pull = t * pull
         sums = found.paid, -gained, math.inf, gained, math.inf
         # The entropies are sums of terms that are not negative.
@@ -258,11 +258,11 @@ def _feasible(
     pull = problem.by_class(found.pull)
     if not problem.intercept.constrained:
         return pull, 1.0, drift
-    pull, share, missed = _balanced(problem, pull, drift)
+    pull, share, missed = _mix_points(problem, pull, drift)
     return pull, 1.0 - share, drift + missed
 
 
-def _balanced(
+def _mix_points(
     problem: MultinomialProblem, pull: np.ndarray, drift: float
 ) -> tuple[np.ndarray, float, float]:
     """Return the pull of the mixed dual point, the share of the other point, and its error.

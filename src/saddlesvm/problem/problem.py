@@ -290,7 +290,7 @@ class Problem(Weighted):
     def passes(self) -> Passes:
         """How to pass over the members."""
         if self.place is not None:
-            return self.place.among(self.members)
+            return self.place.select(self.members)
         return InMemory(self.X, self.members, self.values_per_row, self.threads)
 
     @property
@@ -361,9 +361,15 @@ class Problem(Weighted):
         """Return the problem of some of the rows, in the numbering of the part's own matrix."""
         if part.X is self.X:
             return self.terms
-        y = part.of(self.y).astype(np.float64, copy=False)
+        y = part.pick(self.y).astype(np.float64, copy=False)
         return Terms(
-            part.X, self.loss, y, part.of(self.weights), part.of(self.norms), self.C, self.penalty
+            part.X,
+            self.loss,
+            y,
+            part.pick(self.weights),
+            part.pick(self.norms),
+            self.C,
+            self.penalty,
         )
 
     @in_memory_cached
@@ -395,7 +401,7 @@ class Problem(Weighted):
         if part.X is self.X:
             return self
         return self.over(
-            part.X, part.of(self.y), part.of(self.weights), part.of(self.norms), part.rows
+            part.X, part.pick(self.y), part.pick(self.weights), part.pick(self.norms), part.rows
         )
 
     def of_block(self, block: RowBlock) -> Self:

@@ -129,7 +129,7 @@ class Regularizer:
 
     def value(self, w: np.ndarray) -> float:
         """``R(w)``."""
-        charged = self._charged(w)
+        charged = self._penalty_of(w)
         return charged - float(self.fixed @ w) if self.fixed.size else charged
 
     def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
@@ -137,7 +137,7 @@ class Regularizer:
         slope = float(self.seen(w) @ self.seen(direction))
         return slope - float(self.fixed @ direction) if self.fixed.size else slope
 
-    def _charged(self, w: np.ndarray) -> float:
+    def _penalty_of(self, w: np.ndarray) -> float:
         if self.is_plain:
             return 0.5 * square(self.seen(w))
         penalty: Any = self.penalty
@@ -199,7 +199,7 @@ class Regularizer:
             return 0.5 * square(self.seen(w - v))
         weights = self.seen(w)
         pull = self.seen(v)
-        return self._charged(w) + self.conjugate(v) - inner(weights, pull)
+        return self._penalty_of(w) + self.conjugate(v) - inner(weights, pull)
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
         """Return the diagonal of ``R*''(v)``, shape (d + 1,); 0 for a free intercept."""

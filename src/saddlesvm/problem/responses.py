@@ -80,7 +80,7 @@ class Responses(Protocol):
     problem : Problem
     w : ndarray of shape (d + 1,) or (K, d + 1)
         The weights of the model.
-    scored : ndarray
+    scoring_weights : ndarray
         The weights by which rows are scored: w, without a free intercept that is an `offset`.
     offset : float or None
         What is added to the scores; None if the intercept is the last weight.
@@ -90,7 +90,7 @@ class Responses(Protocol):
     w: np.ndarray
 
     @property
-    def scored(self) -> np.ndarray: ...
+    def scoring_weights(self) -> np.ndarray: ...
 
     @property
     def offset(self) -> float | None: ...
@@ -141,7 +141,7 @@ class Margins:
         self.problem = problem
         self.w = w
         self.z = z
-        self.scored, offset = problem.intercept.split(w)
+        self.scoring_weights, offset = problem.intercept.split(w)
         self.offset: float | None = None
         if problem.intercept.constrained:
             z = self.margins()
@@ -153,11 +153,11 @@ class Margins:
 
     def margins(self) -> np.ndarray:
         """The margins of the members but for the offset; they are kept."""
-        self.z = margins(self.problem, self.scored) if self.z is None else self.z
+        self.z = margins(self.problem, self.scoring_weights) if self.z is None else self.z
         return self.z
 
     @cached_property
-    def centred(self) -> tuple[Pointwise, float]:
+    def centred_terms(self) -> tuple[Pointwise, float]:
         """The terms of the losses, and the offset of margins; regressions take it off the targets.
 
         If the dual variables of a free intercept sum to zero, neither objective changes. But
@@ -186,31 +186,31 @@ class Margins:
         """The best multiple of feasible dual variables, and of their pull."""
         factor = 1.0
         if self.problem.intercept.homogeneous:
-            factor = best_scale(self.problem, alpha, pull, terms=self.centred[0])
+            factor = best_scale(self.problem, alpha, pull, terms=self.centred_terms[0])
         return factor * alpha, factor * pull
 
     def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; margins that are not at hand are not kept."""
         if self.z is None:
             return self._add_sizes(
-                alpha, tuple(sums_of_margins(self.problem, self.scored, alpha).tolist())
+                alpha, tuple(sums_of_margins(self.problem, self.scoring_weights, alpha).tolist())
             )
         # Margins at hand need no pass over the rows.
-        terms, added = self.centred
+        terms, added = self.centred_terms
         return self._add_sizes(
             alpha, tuple(loss_sums(terms, self.problem.members, self.z, added, alpha))
         )
 
     def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """The sums and the pull by one pass over the rows."""
-        sums, pull = sums_and_pull(self.problem, self.scored, alpha)
+        sums, pull = sums_and_pull(self.problem, self.scoring_weights, alpha)
         return self._add_sizes(alpha, tuple(sums.tolist())), pull
 
     def _add_sizes(self, alpha: np.ndarray, sums: tuple[float, ...]) -> RowSums:
         """Return the sums with the point's sizes, errors of margins, and the move to the total."""
         problem = self.problem
         kind = self.problem.intercept
-        terms, added = self.centred
+        terms, added = self.centred_terms
         given = problem.loss, terms.y, problem.norms, problem.weights, problem.members, alpha
         sizes = point_sizes(*given, signs=kind.constrained)
         facts = problem.facts
@@ -221,7 +221,7 @@ class Margins:
             )
         # The terms may have the offset taken off the targets, which rounds as an addition does.
         errors = margin_errors(
-            facts.rows, norm_of(self.scored), added, shifted=added != (self.offset or 0.0)
+            facts.rows, norm_of(self.scoring_weights), added, shifted=added != (self.offset or 0.0)
         )
 
         def around(move: float) -> float:

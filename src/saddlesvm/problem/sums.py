@@ -139,7 +139,7 @@ def _sums_over_rows(problem: Problem, w: np.ndarray, alpha: np.ndarray, size: in
 
     def add_part(part: Part, found: np.ndarray) -> None:
         terms = problem.terms_of(part)
-        a = part.of(alpha)
+        a = part.pick(alpha)
         for start in range(0, part.rows.size, BLOCK):
             rows = part.rows[start : start + BLOCK]
             # The margins of a block serve its sums and are then forgotten.

@@ -100,7 +100,7 @@ class Device(Passes):
         nowhere = np.broadcast_to(np.zeros(1, kind), shape)  # takes no memory
         return cls(Dense(nowhere, 0.0), np.arange(shape[0]), array)
 
-    def among(self, members: np.ndarray) -> Device:
+    def select(self, members: np.ndarray) -> Device:
         """Passes over other rows of the same array."""
         return replace(self, members=members)
 

@@ -151,7 +151,7 @@ class Dense(NamedTuple):
         """Return neighbouring rows, without a copy."""
         return self._replace(values=self.values[first:last])
 
-    def taken(self, chosen: np.ndarray) -> Dense:
+    def take(self, chosen: np.ndarray) -> Dense:
         """Return a copy of some rows, in this order."""
         return self._replace(values=read_only(self.values[chosen]))
 
@@ -265,7 +265,7 @@ class CSR(NamedTuple):
         """Return neighbouring rows, without a copy."""
         return self._replace(indptr=self.indptr[first : last + 1])
 
-    def taken(self, chosen: np.ndarray) -> CSR:
+    def take(self, chosen: np.ndarray) -> CSR:
         """Return a copy of some rows, in this order."""
         begin = self.indptr[chosen]
         lengths = self.indptr[chosen + 1] - self.indptr[chosen]

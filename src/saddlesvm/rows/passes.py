@@ -49,11 +49,11 @@ class Part(NamedTuple):
     first: int = 0
     last: int = -1
 
-    def of(self, values: np.ndarray) -> np.ndarray:
+    def pick(self, values: np.ndarray) -> np.ndarray:
         """Return the entries of an array over the whole matrix that belong to `X`, as a view."""
         return values if self.last < 0 else values[self.first : self.last]
 
-    def among(self, members: np.ndarray) -> Part:
+    def move_to(self, members: np.ndarray) -> Part:
         """Return this part of a pass over other rows; `X` holds some rows of the matrix, not all.
 
         `members`, of shape (n,), are the numbers of the other rows, ascending.
@@ -118,7 +118,7 @@ class Passes(ABC):
         """Release what is kept from one pass to the next."""
 
     @abstractmethod
-    def among(self, members: np.ndarray) -> Passes:
+    def select(self, members: np.ndarray) -> Passes:
         """Return passes over other rows of the same matrix."""
 
     @abstractmethod
@@ -157,12 +157,12 @@ class Passes(ABC):
         """
         if alpha.ndim == 1:
             return self.total(
-                lambda part, w: add_rows(part.X, part.rows, part.of(alpha), w),
+                lambda part, w: add_rows(part.X, part.rows, part.pick(alpha), w),
                 self.X.n_features + 1,
             )
         shape = self.X.weights_shape(alpha.shape[1])
         found = self.total(
-            lambda part, W: add_combinations(part.X, part.rows, part.of(alpha), W), shape
+            lambda part, W: add_combinations(part.X, part.rows, part.pick(alpha), W), shape
         )
         return np.ascontiguousarray(self.X.by_class(found))
 
@@ -224,7 +224,7 @@ class InMemory(Passes):
         add_rows(self.X, self.members, alpha, w)
         return w
 
-    def among(self, members: np.ndarray) -> InMemory:
+    def select(self, members: np.ndarray) -> InMemory:
         """Return passes over other rows of the same matrix."""
         return InMemory(self.X, members, self.values_per_row, self.threads)
 
@@ -265,7 +265,7 @@ class FromFiles(Passes):
         """Close the files; another pass opens them again."""
         self.reader.close()
 
-    def among(self, members: np.ndarray) -> FromFiles:
+    def select(self, members: np.ndarray) -> FromFiles:
         """Return passes over other rows of the same files."""
         return FromFiles(self.reader, members)
 
@@ -300,7 +300,7 @@ class FromFiles(Passes):
         first = int(reader.edges[now.start])
         last = int(reader.edges[now.stop])
         block = reader.fetch(now, then=then)
-        return Part(block.X, np.empty(0, dtype=np.int32), slice(0, 0), first, last).among(
+        return Part(block.X, np.empty(0, dtype=np.int32), slice(0, 0), first, last).move_to(
             self.members
         )
 

@@ -79,7 +79,7 @@ class Memory:
             # Column indices take as long to read as values: blocks are in double precision from
             # the start.
             self.kind = FLOAT64
-            self.matrix = X.matrix if self.whole else X.taken(members).matrix
+            self.matrix = X.matrix if self.whole else X.take(members).matrix
             self.values_per_row = self.matrix.nnz / max(1, self.n)
             self.block = max(LEAST_ROWS, int(IN_CACHE / max(1.0, self.values_per_row)))
             if self.matrix.dtype == FLOAT64 or self.n <= self.block:
@@ -239,7 +239,7 @@ class Memory:
             some = with_kind(self.matrix[rows], FLOAT64)
             return Memory(as_rows(some, self.constant), np.arange(rows.size))
         taken = Memory(
-            self.X.taken(rows if self.whole else self.members[rows]), np.arange(rows.size)
+            self.X.take(rows if self.whole else self.members[rows]), np.arange(rows.size)
         )
         taken.kind = self.kind
         taken.piece = self.piece
@@ -289,7 +289,7 @@ class Elsewhere(Memory):
 
     def take(self, rows: np.ndarray) -> Memory:
         """Return some of the rows, where they are."""
-        return Elsewhere(self.passes.among(self.members[rows]))
+        return Elsewhere(self.passes.select(self.members[rows]))
 
 
 def with_kind(matrix: sparse.csr_array, kind: np.dtype) -> sparse.csr_array:

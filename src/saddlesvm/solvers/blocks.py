@@ -253,7 +253,7 @@ class Blocks(OverFiles):
         if not np.array_equal(state.edges, reader_of(streamed).edges):
             begin_sweep(streamed, state)
         if sum(piece.n_rows for piece in state.values) != state.kept.size:
-            state.values = [streamed.X.taken(state.kept)]
+            state.values = [streamed.X.take(state.kept)]
         return streamed
 
     @staticmethod
@@ -372,7 +372,7 @@ class Blocks(OverFiles):
         last = state.last
         running = (last.bound_w, last.bound_conjugates)
         certificate = certify_sweep(problem, last.model, last.primal_paid, state.alpha, running)
-        return Evaluation.of(problem, last.model, state.alpha, certificate, exact=False)
+        return Evaluation.from_weights(problem, last.model, state.alpha, certificate, exact=False)
 
     def _end_sweep(self, problem: Problem, state: BlocksState) -> None:
         """Judge the sweep, move a free intercept's multiplier, and begin the next sweep."""
@@ -464,7 +464,9 @@ def certify_sweep(
     sizes = problem.point_sizes(alpha)
     # Losses and variables belong to different points: no sum of products a_i z_i is known.
     found = (paid, conjugates, np.inf, charged, np.inf)
-    return Certificate.of(problem.strength, bound_sums(problem.facts, found, sizes, model, pull))
+    return Certificate.from_sums(
+        problem.strength, bound_sums(problem.facts, found, sizes, model, pull)
+    )
 
 
 def _sum_conjugates(local: Problem, alpha: np.ndarray) -> float:
@@ -485,7 +487,7 @@ def _keep_free_rows(
     # As many as the room that earlier blocks have left.
     kept = np.flatnonzero(mask)[: max(room - state.kept.size, 0)]
     if kept.size:
-        state.values.append(block.X.taken(kept))
+        state.values.append(block.X.take(kept))
         numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
         state.kept = np.concatenate([state.kept, numbers[kept]])
 

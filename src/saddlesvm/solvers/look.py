@@ -174,7 +174,7 @@ class Look(NamedTuple):
         """Take rows along, with the weight of all rows."""
         if rows.size:
             weights = (terms.weights[rows] if terms.weights.size else 1.0) / odds
-            taken = Taken(terms.X.taken(rows), terms.y[rows], weights, np.empty(0), bends, rows)
+            taken = Taken(terms.X.take(rows), terms.y[rows], weights, np.empty(0), bends, rows)
             into.pieces.append(taken)
 
     @staticmethod

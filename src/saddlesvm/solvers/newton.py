@@ -716,7 +716,7 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
     # The linear term: rows that are left out, and the sum that an intercept requires.
     if problem.fixed.size or not problem.intercept.homogeneous:
         task.linear = -problem.fixed if problem.fixed.size else np.zeros(place.d + 1)
-        task.linear[-1] += problem.C * problem.intercept.asked
+        task.linear[-1] += problem.C * problem.intercept.scaled_total
     return task
 
 

@@ -64,7 +64,7 @@ class CarriedDuals:
 
     def visit(self, part: Part) -> None:
         """Add the pull of a part's rows."""
-        add_rows(part.X, part.rows, part.of(self.alpha), self.pull)
+        add_rows(part.X, part.rows, part.pick(self.alpha), self.pull)
 
     def sum_up(self) -> tuple[np.ndarray, float, float, PointSizes]:
         """Return the pull of all rows, the sums of conjugates and their sizes, and point sizes."""
@@ -144,7 +144,7 @@ class PassesOverFiles(Sweeps):
                 work.carried = CarriedDuals(problem, state.alpha)
         if work.carried is not None:
             work.carried.visit(part)
-        alpha = part.of(work.alpha)
+        alpha = part.pick(work.alpha)
         question.add_to(work.found, problem.terms_of(part), part.rows, alpha, part.first)
 
     def end_sweep(
@@ -160,7 +160,7 @@ class PassesOverFiles(Sweeps):
             state.proving = False
             state.proof = np.array(sums)
             state.proves_itself = True
-            state.estimate = max(Certificate.of(problem.strength, sums).relative_gap, 0.0)
+            state.estimate = max(Certificate.from_sums(problem.strength, sums).relative_gap, 0.0)
             state.satisfied = method.ended
             _keep_better(problem, state, sums, work.alpha)
             return
@@ -200,11 +200,11 @@ class PassesOverFiles(Sweeps):
             sums = Sums(*proof.tolist())
         else:
             sums = method.bound_sums(problem.facts)
-        certificate = Certificate.of(problem.strength, sums)
+        certificate = Certificate.from_sums(problem.strength, sums)
         if state.dual_bound.size:
             dual, rounding = state.dual_bound.tolist()
             certificate = replace(certificate, dual=dual, dual_rounding=rounding)
-        evaluation = Evaluation.of(problem, method.model, state.alpha, certificate)
+        evaluation = Evaluation.from_weights(problem, method.model, state.alpha, certificate)
         if problem.intercept.constrained and not (method.balances or proof.size):
             # Only the bound of an earlier point is known.
             return Point(method.model, known=(evaluation,) if state.dual_bound.size else ())
@@ -320,7 +320,7 @@ def _keep_better(
     problem: Problem, state: PassesState, sums: Sums, alpha: np.ndarray | None
 ) -> None:
     """Keep a dual point, with its proof, if none is better; None for the one that is kept."""
-    certificate = Certificate.of(problem.strength, sums)
+    certificate = Certificate.from_sums(problem.strength, sums)
     if state.dual_bound.size and certificate.dual < state.dual_bound[0]:
         return
     state.dual_bound = np.array([certificate.dual, certificate.dual_rounding])

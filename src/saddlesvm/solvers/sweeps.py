@@ -161,7 +161,7 @@ class Sweeps(OverFiles):
         # One reading of the block serves all problems.
         part = passes.part(states[0].work.block, again=True)
         for problem, state, budget in zip(streamed, states, budgets, strict=True):
-            own = part.among(problem.members)
+            own = part.move_to(problem.members)
             work = state.work
             self.visit(problem, state, own)
             state.rows_touched += own.rows.size

@@ -70,7 +70,7 @@ def take_along(
         return []
     rows = chosen[places]
     piece = Taken(
-        X=X.taken(rows),
+        X=X.take(rows),
         y=points.y[places],
         weights=weights_at(points.weights, places),
         norms=norms[places],
