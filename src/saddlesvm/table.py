@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from saddlesvm.data.data_table import ready_labels
 from saddlesvm.data.frames import choose_label, find_kinds, open_table, read_frame
-from saddlesvm.data.reading import Header, Label, Task
+from saddlesvm.data.reading import Header, Label
 from saddlesvm.estimators.columns import encoder, feature_names
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ def read(
     header: Header = "auto",
     drop_columns: Sequence[str | int] = (),
     columns: Mapping[str, str] | None = None,
-    task: Task | None = None,
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
     r"""Read a table whose columns may be of any kind.
 
@@ -33,7 +32,7 @@ def read(
     ----------
     source : str or path
         CSV, TSV, JSON lines (plain or compressed), Parquet, Feather or Arrow.
-    label, header, drop_columns, task
+    label, header, drop_columns
         As in :func:`saddlesvm.data.read`.
     columns : mapping of str to str, optional
         Kinds of columns if the guess is wrong, as in :func:`encoder`. Columns of the kind "drop"
@@ -68,5 +67,5 @@ def read(
     kinds = {name: found.kind for name, found in find_kinds(file, column, columns).items()}
     frame, y = read_frame(file, kinds, column)
     if y is not None:
-        y = ready_labels(y, len(frame), file.name, task=task)
+        y = ready_labels(y, len(frame), file.name)
     return frame, y

@@ -105,8 +105,7 @@ def test_faults_of_the_source(tmp_path: Path) -> None:
     [
         ("n_features", 0, "at least 1"),
         ("dtype", np.int64, "float32 and float64"),
-        ("task", "ranking", "classification"),
-    ],
+            ],
 )
 def test_options_out_of_range(option: str, value: Any, allowed: str) -> None:
     with pytest.raises(DataError, match=allowed):
@@ -124,9 +123,6 @@ def test_labels_keep_their_kind(tmp_path: Path) -> None:
         write_csv(path, y=labels)
         y = read(path).y
         assert y is not None and y.dtype.kind == kind
-    write_csv(path)
-    y = read(path, task="regression").y
-    assert y is not None and y.dtype == np.float64
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,6 @@ def test_other_faults_of_tables(tmp_path: Path) -> None:
     fails_on(tmp_path, "t.csv", ",a,class\n0,1,2\n", "column 1 has no name")
     fails_on(tmp_path, "t.csv", b"a,b\n1,\xff\n", "UTF-8")
     fails_on(tmp_path, "t.csv", "a,b\n1e39,2\n", "line 2", "float32", dtype=np.float32)
-    fails_on(tmp_path, "t.csv", "a,b\n1,2\n3,x\n", "line 3", "regression", task="regression")
 
 
 @pytest.mark.parametrize("line", ['3,"4,z', '3,4,"z', '"3,4,z'])

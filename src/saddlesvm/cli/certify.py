@@ -53,7 +53,7 @@ def command(
 ) -> int:
     """Prove how far a model is from the optimum on some data."""
     from saddlesvm.cli.facts import describe_certificate, describe_data
-    from saddlesvm.cli.rows import find_entry, load_model, reading_task
+    from saddlesvm.cli.rows import find_entry, load_model
     from saddlesvm.cli.show import Facts, show
     from saddlesvm.estimators.certify import certify_model, compare_with_fit, describe_finding
     from saddlesvm.estimators.training_data import labels_of
@@ -69,7 +69,7 @@ def command(
         )
 
     # The certificates of the sub-problems, on these data with the model's or the given C.
-    table = preparation.read(data, reading, task=reading_task(entry))
+    table = preparation.read(data, reading)
     y = None if entry.task == "novelty" else labels_of(table)
     weights = table.sample_weight
     difference = ""

@@ -100,7 +100,7 @@ def command(
     # The first loss tells whether the labels are classes or targets.
     losses = split_names(loss) if loss else None
     task: Any = task_of_loss(losses[0]) if losses else "classification"
-    how: dict[str, Any] = {"label": label, "task": task}
+    how: dict[str, Any] = {"label": label}
     table = read(data, **how)
     held_out = None
     if test is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -109,10 +110,10 @@ def describe_rows(source: str, reading: Reading) -> Facts:
     from saddlesvm.cli.facts import describe_data
     from saddlesvm.data.door import Design
     from saddlesvm.estimators.scale_hint import scale_hint
-    from saddlesvm.estimators.training_data import read_any
+    from saddlesvm.estimators.training_data import read_training
     from saddlesvm.rows.small_types import widen
 
-    table = read_any(source, reading)
+    table = read_training(source, replace(reading, missing="keep"))
     facts: Facts = {"data": describe_data(table)}
     has_words = table.kinds is not None
     if has_words:

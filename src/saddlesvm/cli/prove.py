@@ -38,10 +38,10 @@ def command(
     *, model_path: str, data: str | list[str], output: str, reading: Reading, as_json: bool
 ) -> int:
     """Write a proof of a linear model, for others to check."""
-    from saddlesvm.cli.rows import find_entry, load_model, reading_task
+    from saddlesvm.cli.rows import load_model
     from saddlesvm.cli.show import Facts, show
     from saddlesvm.estimators.certify import compare_with_fit, describe_finding
-    from saddlesvm.estimators.training_data import labels_of, read_numbers
+    from saddlesvm.estimators.training_data import labels_of, read_training
     from saddlesvm.problem.certificate import Certificate
 
     model, preparation = load_model(model_path)
@@ -50,7 +50,7 @@ def command(
     if reading.zero_based == "auto":
         reading = replace(reading, zero_based=model.notes_.get("zero_based", "auto"))
     # The checker reads numbers as they are: missing values are an error here, too.
-    table = read_numbers(data, reading, model.n_features_in_, reading_task(find_entry(model)))
+    table = read_training(data, reading, n_features=model.n_features_in_)
     table = preparation.check_features(table)
     y = labels_of(table)
     difference = compare_with_fit(model, table.X, y)

@@ -14,11 +14,12 @@ from saddlesvm.cli.show import Facts, make_identifier, progress_bar
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.model_file import is_model
-from saddlesvm.data.reading import Reading, Task
+from saddlesvm.data.reading import Reading
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry, entry_of
 from saddlesvm.estimators.training_data import (
     check_class_labels,
+    check_targets,
     describe_label,
     labels_of,
     read_training,
@@ -105,12 +106,13 @@ def read_rows(
     quiet : bool
         Draw no progress.
     """
-    task = reading_task(entry)
     is_classification = entry.task == "classification"
     with progress_bar(f"reading {data}", quiet) as advance:
-        whole = read_training(data, reading, task=task, pairwise=pairwise, advance=advance)
+        whole = read_training(data, reading, pairwise=pairwise, advance=advance)
     if is_classification:
         check_class_labels(whole)
+    if entry.task == "regression":
+        check_targets(whole)
     raw = whole
     held_out = None
     if validation is not None:
@@ -132,16 +134,11 @@ def read_rows(
         held_out = preparation.apply(held_out)
     tested = None
     if test is not None:
-        tested = preparation.read(test, reading, task=task)
+        tested = preparation.read(test, reading)
         if entry.task != "novelty":
             labels_of(tested)  # an error if it has none
         facts["test_data"] = describe_data(tested)
     return Rows(raw, train, held_out, tested, preparation, facts)
-
-
-def reading_task(entry: Entry) -> Task | None:
-    """Return the task that the labels are read for; None keeps labels as they are."""
-    return "regression" if entry.task == "regression" else None
 
 
 def labels_to_fit(table: Table, entry: Entry) -> np.ndarray:

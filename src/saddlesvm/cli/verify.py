@@ -17,7 +17,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
-    from saddlesvm.data.reading import Task
+    pass
 
 WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
 
@@ -37,18 +37,17 @@ def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json
     from saddlesvm.checker import describe
     from saddlesvm.cli.show import make_identifier, show
     from saddlesvm.estimators.proofs import verified
-    from saddlesvm.estimators.training_data import labels_of, read_numbers
+    from saddlesvm.estimators.training_data import labels_of, read_training
 
     # The proof says how its data are read; the options come first.
     proof = load_proof(proof_path)
     try:
         reading = read_as_noted(proof, reading)
-        task: Task | None = None if proof["problem"]["classes"] else "regression"
         n_features = int(proof["problem"]["features"])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise DataError(f"{proof_path}: is not a proof ({reason}); {WHAT_A_PROOF_IS}") from None
-    table = read_numbers(data, reading, n_features, task)
+    table = read_training(data, reading, n_features=n_features)
     # A refused proof is a result, not an error of the command.
     try:
         result = verified(proof, table.X, labels_of(table))

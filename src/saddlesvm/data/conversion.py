@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from saddlesvm.data.blocks import Source, common_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
-from saddlesvm.data.reading import BeginAnew, Label, Reading, Task
+from saddlesvm.data.reading import BeginAnew, Label, Reading
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_format import check_alike
 from saddlesvm.data.store_writer import StoreWriter
@@ -31,7 +31,6 @@ def convert(
     header: bool | Literal["auto"] = "auto",
     n_features: int | None = None,
     dtype: DTypeLike | None = None,
-    task: Task | None = None,
     zero_based: bool | Literal["auto"] = "auto",
     memory: int = MEMORY,
     overwrite: bool = False,
@@ -52,7 +51,7 @@ def convert(
         number of features.
     target : str or path
         The folder to make.
-    label, header, dtype, task, zero_based, drop_columns
+    label, header, dtype, zero_based, drop_columns
         As in :func:`read`.
     n_features : int, optional
         As in :func:`read`; by default LIBSVM text has as many features as occur in any of the
@@ -88,9 +87,7 @@ def convert(
     if isinstance(sources, (str, os.PathLike)):
         sources = [sources]
     names = [os.fspath(source) for source in sources]
-    how = Reading(
-        label, header, n_features, dtype, task, zero_based, drop_columns=tuple(drop_columns)
-    )
+    how = Reading(label, header, n_features, dtype, zero_based, drop_columns=tuple(drop_columns))
     return convert_sources(names, target, how, memory, overwrite, advance)
 
 

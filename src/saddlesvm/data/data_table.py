@@ -16,7 +16,7 @@ from saddlesvm.data.errors import DataError
 from saddlesvm.rows.small_types import kept_type, widen
 
 if TYPE_CHECKING:
-    from saddlesvm.data.reading import Reading, Task
+    from saddlesvm.data.reading import Reading
     from saddlesvm.runtime.data_types import LabelsLike
 
 Matrix: TypeAlias = "np.ndarray | sp.csr_matrix | sp.csr_array"
@@ -265,7 +265,7 @@ def _with_width(X: Any, source: str, n_features: int | None) -> Any:
     return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
-def ready_labels(y: LabelsLike, n_rows: int, source: str, *, task: Task | None) -> np.ndarray:
+def ready_labels(y: LabelsLike, n_rows: int, source: str) -> np.ndarray:
     """Return labels in the form of `Table.y`.
 
     Raises
@@ -284,19 +284,12 @@ def ready_labels(y: LabelsLike, n_rows: int, source: str, *, task: Task | None) 
             "one label for each row is needed"
         )
     if y.dtype.kind in "US":
-        y = y.astype(str)
-        if task == "regression":
-            raise DataError(
-                f"{source}: has the label {str(y[0])!r}; a regression needs numbers for labels"
-            )
-        return y
+        return y.astype(str)
     if y.dtype.kind not in "biuf":
         raise DataError(f"{source}: the labels are of type {y.dtype}; they must be numbers or text")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
         raise DataError(f"{source}: the label of row {row + 1} is {y[row]}; labels must be finite")
-    if task == "regression":
-        return y.astype(np.float64)
     # Whole numbers are classes, however they are stored.
     is_whole = y.dtype.kind != "f" or are_whole(y)
     return y.astype(np.int64 if is_whole else np.float64)

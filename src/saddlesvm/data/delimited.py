@@ -19,7 +19,7 @@ from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position
 from saddlesvm.data.data_table import check_classes, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
-from saddlesvm.data.reading import BeginAnew, Header, Label, Reading, Task
+from saddlesvm.data.reading import BeginAnew, Header, Label, Reading
 from saddlesvm.data.streams import open_text, open_with_share, reading
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
@@ -183,14 +183,14 @@ def _parse_cells(
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        _find_fault(path, layout, dtype, how.task)
+        _find_fault(path, layout, dtype)
         raise DataError(f"{path}: cannot be read as CSV: {error}") from None
 
     # All values must be finite, and of as many columns as the first line has.
-    has_bad_label = any(_fault_of_label(text, how.task) for text in texts)
+    has_bad_label = any(_fault_of_label(text) for text in texts)
     allowed = ~np.isinf(cells) if layout.missing_ok else np.isfinite(cells)
     if has_bad_label or cells.shape[1] != layout.n_columns or not allowed.all():
-        _find_fault(path, layout, dtype, how.task)
+        _find_fault(path, layout, dtype)
         raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
     if layout.label is None:
         return cells, None
@@ -372,37 +372,33 @@ def _say_ragged(cells: list[str], layout: LineLayout) -> str:
     return f"has {len(cells)} columns; the lines before have {layout.n_columns}"
 
 
-def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype, task: Task | None) -> None:
+def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype) -> None:
     """Read line by line, and raise a `DataError` at the first cell that breaks a rule."""
     for line, row in numbered_rows(path, layout):
-        fault = _fault_of_row(row, layout, dtype, task)
+        fault = _fault_of_row(row, layout, dtype)
         if fault is not None:
             raise DataError(f"{path}: line {line}: {fault}")
 
 
-def _fault_of_row(
-    row: list[str], layout: LineLayout, dtype: np.dtype, task: Task | None
-) -> str | None:
+def _fault_of_row(row: list[str], layout: LineLayout, dtype: np.dtype) -> str | None:
     """Say what is wrong with a row; return None if nothing is."""
     if any("\n" in cell.rstrip() for cell in row):
         return _OPEN_QUOTE
     if len(row) != layout.n_columns:
         return _say_ragged(row, layout)
     for column, cell in enumerate(row):
-        fault = _fault_of_cell(cell.strip(), column, layout, dtype, task)
+        fault = _fault_of_cell(cell.strip(), column, layout, dtype)
         if fault is not None:
             return f"{layout.column_name(column)}: {fault}"
     return None
 
 
-def _fault_of_cell(
-    cell: str, column: int, layout: LineLayout, dtype: np.dtype, task: Task | None
-) -> str | None:
+def _fault_of_cell(cell: str, column: int, layout: LineLayout, dtype: np.dtype) -> str | None:
     """Say what is wrong with a cell; return None if nothing is."""
     if column in layout.dropped:
         return None
     if column == layout.label:
-        return _fault_of_label(cell, task)
+        return _fault_of_label(cell)
     if cell.lower() in MISSING_WORDS:
         return None if layout.missing_ok else f"the value is missing ({cell!r}); {MISSING_ADVICE}"
     if not is_number(cell):
@@ -416,17 +412,13 @@ def _fault_of_cell(
     return None
 
 
-def _fault_of_label(cell: str, task: Task | None) -> str | None:
+def _fault_of_label(cell: str) -> str | None:
     """Say what is wrong with a label; return None if nothing is."""
     # A line break within a label: a quote was never closed.
     if "\n" in cell:
         return _OPEN_QUOTE
     if cell.lower() in _MISSING_LABEL:
         return f"the label is missing ({cell!r}); every row needs one"
-    if not is_number(cell):
-        if task == "regression":
-            return f"the label {cell!r} is not a number, as a regression needs"
-        return None
-    if not math.isfinite(float(cell)):
+    if is_number(cell) and not math.isfinite(float(cell)):
         return f"the label is {cell!r}; labels must be finite"
     return None

@@ -20,7 +20,7 @@ from saddlesvm.data.data_table import (
 )
 from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.formats import read_rows
-from saddlesvm.data.reading import Label, Missing, Reading, Task
+from saddlesvm.data.reading import Label, Missing, Reading
 from saddlesvm.data.store import Store, is_store, join_stores
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def read(
     header: bool | Literal["auto"] = "auto",
     n_features: int | None = None,
     dtype: Any = None,
-    task: Task | None = None,
     zero_based: bool | Literal["auto"] = "auto",
     missing: Missing = "error",
     drop_columns: Sequence[str | int] = (),
@@ -69,8 +68,6 @@ def read(
         None keeps float32 and float64, and dense rows of float16, bfloat16, int8, uint8
         and bool. Other integers of up to 16 bits become float32; all other types and text become
         float64.
-    task : "classification", "regression" or None
-        With "regression", labels that are not numbers are refused, and `y` is float64.
     zero_based : bool or "auto"
         True if indices in LIBSVM text count from 0. "auto" takes them to count from 1, as LIBSVM's
         do, unless index 0 occurs in the file.
@@ -105,7 +102,7 @@ def read(
     """
     if missing not in ("error", "keep"):
         raise DataError(f"missing is {missing!r}; allowed are 'error' and 'keep'")
-    how = Reading(label, header, n_features, dtype, task, zero_based, missing, tuple(drop_columns))
+    how = Reading(label, header, n_features, dtype, zero_based, missing, tuple(drop_columns))
     return read_source(os.fspath(source), how, advance)
 
 
@@ -122,7 +119,7 @@ def read_source(name: str, how: Reading, advance: Callable[[float], object] | No
     X = ready_matrix(rows.X, name, how)
     y = None
     if rows.y is not None:
-        y = ready_labels(rows.y, X.shape[0], name, task=how.task)
+        y = ready_labels(rows.y, X.shape[0], name)
     return Table(
         X,
         y,
@@ -144,13 +141,12 @@ def _read_store(name: str, how: Reading) -> Table:
             f"{name}: is a store of {store.dtype}; "
             f"convert it to a store of {np.dtype(how.dtype)} first"
         )
-    table = table_of_stores([store], name, how.task, n_features=how.n_features)
+    table = table_of_stores([store], name, n_features=how.n_features)
     return replace(table, y=None) if how.label is False else table
 
 
 def read_stores(
     paths: Sequence[str],
-    task: Task | None = None,
     memory: object = None,
     n_features: int | None = None,
 ) -> Table:
@@ -168,13 +164,12 @@ def read_stores(
                 "stores: make one store of several files with 'saddlesvm convert'"
             )
     stores = [Store(path) for path in paths]
-    return table_of_stores(stores, shorten(paths), task, memory, n_features)
+    return table_of_stores(stores, shorten(paths), memory, n_features)
 
 
 def table_of_stores(
     stores: Sequence[Store],
     name: str,
-    task: Task | None = None,
     memory: object = None,
     n_features: int | None = None,
 ) -> Table:
@@ -189,7 +184,7 @@ def table_of_stores(
         X, y, weights = join_stores(stores, memory, n_features)
     return Table(
         X=X,
-        y=None if y is None else ready_labels(y, X.shape[0], name, task=task),
+        y=None if y is None else ready_labels(y, X.shape[0], name),
         feature_names=first.header.get("feature_names"),
         label_name=first.header.get("label_name"),
         source=name,

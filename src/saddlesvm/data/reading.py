@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 from saddlesvm.data.errors import DataError
 
 Label: TypeAlias = str | int | Literal[False] | None
-Task: TypeAlias = Literal["classification", "regression"]
 Header: TypeAlias = bool | Literal["auto"]
 Missing: TypeAlias = Literal["error", "keep"]
 
@@ -23,7 +22,7 @@ class Reading:
 
     Attributes
     ----------
-    label, header, n_features, dtype, task, zero_based, drop_columns
+    label, header, n_features, dtype, zero_based, drop_columns
         As in :func:`saddlesvm.data.read`.
     missing : {"error", "keep", "drop", "mean", "median"}, optional
         What is done about missing values. Readers of numbers keep them, or raise an error.
@@ -39,7 +38,6 @@ class Reading:
     header: Header = "auto"
     n_features: int | None = None
     dtype: Any = None
-    task: Task | None = None
     zero_based: Header = "auto"
     missing: str | None = None
     drop_columns: tuple[str | int, ...] = ()
@@ -55,10 +53,6 @@ class Reading:
         dtype = getattr(self.dtype, "__name__", str(self.dtype))
         if self.dtype is not None and dtype not in DTYPES:
             raise DataError(f"dtype is {dtype}; allowed are float32 and float64")
-        if self.task not in (None, "classification", "regression"):
-            raise DataError(
-                f"task is {self.task!r}; allowed are 'classification', 'regression' and None"
-            )
         if self.header not in (True, False, "auto"):
             raise DataError(f"header is {self.header!r}; allowed are True, False and 'auto'")
 

@@ -26,7 +26,7 @@ from saddlesvm.data.data_table import ready_labels, shorten
 from saddlesvm.data.frames import TableFile, choose_label, open_table
 from saddlesvm.data.kinds import Kind, parse_kind
 from saddlesvm.data.readers import read_stores
-from saddlesvm.data.reading import DEFAULT_READING, Reading, Task
+from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.column_passes import NOTE
 from saddlesvm.estimators.columns import (
@@ -276,7 +276,6 @@ class Preparation:
         source: str | Sequence[str],
         reading: Reading = DEFAULT_READING,
         *,
-        task: Task | None = None,
         every_row: bool = False,
         advance: Advance | None = None,
     ) -> Table:
@@ -284,7 +283,7 @@ class Preparation:
 
         Parameters
         ----------
-        source, task, advance
+        source, advance
             As in :func:`read_training`.
         reading : Reading
             The label column is the label column of the training data by default. Kinds of columns
@@ -307,7 +306,6 @@ class Preparation:
             table = read_training(
                 source,
                 replace(reading, columns=(), missing=None),
-                task=task,
                 n_features=width,
                 zero_based=self.zero_based,
                 advance=advance,
@@ -315,16 +313,16 @@ class Preparation:
             return self.apply(self.check_features(table), every_row=every_row)
         # Stores: their rows were encoded when they were written.
         if not isinstance(source, str):
-            return self._check_encoding(add_columns(read_stores(list(source), task)))
+            return self._check_encoding(add_columns(read_stores(list(source))))
         if source == STANDARD_INPUT:
 
             def read_copy(path: str) -> Table:
-                return self.read(path, reading, task=task, every_row=every_row, advance=advance)
+                return self.read(path, reading, every_row=every_row, advance=advance)
 
             return read_standard_input(read_copy)
         if find_format(source) == "store":
-            return self._check_encoding(add_columns(read(source, task=task)))
-        return self._read_table(source, reading, task, every_row, advance)
+            return self._check_encoding(add_columns(read(source)))
+        return self._read_table(source, reading, every_row, advance)
 
     def check_features(self, table: Table) -> Table:
         """Return a table of numbers, as kernel values if the model takes them.
@@ -349,7 +347,6 @@ class Preparation:
         self,
         source: str,
         reading: Reading,
-        task: Task | None,
         every_row: bool,
         advance: Advance | None,
     ) -> Table:
@@ -363,7 +360,7 @@ class Preparation:
         n_bytes = WHOLE if file.n_bytes < PART_BYTES else PART_BYTES
         for frame, y, share in file.read_typed(n_bytes, self.kinds, column):
             if y is not None:
-                y = ready_labels(y, len(frame), source, task=task)
+                y = ready_labels(y, len(frame), source)
             part = Table(frame, y, None, column, source, file.format, file.n_bytes, 0.0)
             if len(frame):
                 parts.append(self._encode(part, every_row))

@@ -32,7 +32,7 @@ from saddlesvm.data.frames import (
 )
 from saddlesvm.data.kinds import ChosenKind
 from saddlesvm.data.readers import read_source, read_stores, table_of_stores
-from saddlesvm.data.reading import DEFAULT_READING, Label, Reading, Task
+from saddlesvm.data.reading import DEFAULT_READING, Label, Reading
 from saddlesvm.estimators.column_passes import COLUMNS, convert_table, stored_columns
 from saddlesvm.estimators.columns import kinds_in
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
@@ -54,7 +54,6 @@ def read_training(
     source: str | Sequence[str],
     reading: Reading = DEFAULT_READING,
     *,
-    task: Task | None = None,
     pairwise: bool = False,
     n_features: int | None = None,
     zero_based: bool | None = None,
@@ -69,8 +68,6 @@ def read_training(
     reading : Reading
         A table with words that needs more than `reading.memory` is encoded into a store, which
         lives as long as the table. :meth:`Preparation.learn` treats missing values.
-    task : {"classification", "regression"}, optional
-        As in :func:`saddlesvm.data.read`.
     pairwise : bool, default=False
         True if the rows are values of a kernel.
     n_features : int, optional
@@ -92,14 +89,13 @@ def read_training(
     """
     # A list names stores, whose rows are stacked.
     if not isinstance(source, str):
-        return add_columns(read_stores(list(source), task, reading.memory, n_features))
+        return add_columns(read_stores(list(source), reading.memory, n_features))
     if source == STANDARD_INPUT:
 
         def read_copy(path: str) -> Table:
             return read_training(
                 path,
                 reading,
-                task=task,
                 pairwise=pairwise,
                 n_features=n_features,
                 zero_based=zero_based,
@@ -111,10 +107,10 @@ def read_training(
 
     # A table with words becomes a data frame, which is encoded later.
     if n_features is None and is_table_with_words(source, reading):
-        return _read_table(source, reading, task, advance)
+        return _read_table(source, reading, advance)
 
     # Numbers become a matrix.
-    how = replace(reading, n_features=n_features, task=task)
+    how = replace(reading, n_features=n_features)
     if reading.zero_based == "auto" and zero_based is not None:
         how = replace(how, zero_based=zero_based)
     table = add_columns(read_source(source, how, advance))
@@ -142,7 +138,7 @@ def is_table_with_words(source: str, reading: Reading) -> bool:
     return holds_words(source, reading.header, reading.drop_columns, reading.label)
 
 
-def _read_table(source: str, reading: Reading, task: Task | None, advance: Advance | None) -> Table:
+def _read_table(source: str, reading: Reading, advance: Advance | None) -> Table:
     """Read a table with words: a data frame, or the rows of a store if it needs too much memory."""
     began = time.perf_counter()
     file = open_table(source, header=reading.header, drop=reading.drop_columns, label=reading.label)
@@ -166,7 +162,7 @@ def _read_table(source: str, reading: Reading, task: Task | None, advance: Advan
             advance=advance,
         )
         weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
-        table = add_columns(table_of_stores([store], source, task))
+        table = add_columns(table_of_stores([store], source))
         return replace(
             table,
             column_facts=facts,
@@ -178,23 +174,11 @@ def _read_table(source: str, reading: Reading, task: Task | None, advance: Advan
     kinds = {name: choice.kind for name, choice in chosen.items()}
     frame, y = read_frame(file, kinds, column, advance)
     if y is not None:
-        y = ready_labels(y, len(frame), source, task=task)
+        y = ready_labels(y, len(frame), source)
     seconds = time.perf_counter() - began
     table = Table(frame, y, None, column, source, file.format, file.n_bytes, seconds)
     learnt = {name: str(kind) for name, kind in kinds.items() if kind.name != "drop"}
     return replace(table, kinds=learnt, column_facts=facts)
-
-
-def read_any(source: str, reading: Reading) -> Table:
-    """Read data to describe them: as :func:`read_training`, but missing values are kept."""
-    return read_training(source, replace(reading, missing="keep"))
-
-
-def read_numbers(
-    source: str | Sequence[str], reading: Reading, n_features: int, task: Task | None = None
-) -> Table:
-    """Read rows of numbers as they are, with so many features."""
-    return read_training(source, reading, n_features=n_features, task=task)
 
 
 def add_columns(table: Table) -> Table:
@@ -287,6 +271,15 @@ def check_class_labels(table: Table) -> None:
         raise DataError(
             f"{table.source}: has {counts.size:,} different labels{column}, and {n_single:,} of "
             f"{table.n_rows:,} rows have a label that no other row has: {advice}"
+        )
+
+
+def check_targets(table: Table) -> None:
+    """Raise DataError if labels are text, because a regression needs numbers."""
+    if table.y is not None and table.y.dtype.kind == "U":
+        raise DataError(
+            f"{table.source}: has the label {str(table.y[0])!r}; a regression needs numbers: name "
+            "their column with --label"
         )
 
 
