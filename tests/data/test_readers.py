@@ -105,7 +105,7 @@ def test_faults_of_the_source(tmp_path: Path) -> None:
     [
         ("n_features", 0, "at least 1"),
         ("dtype", np.int64, "float32 and float64"),
-            ],
+    ],
 )
 def test_options_out_of_range(option: str, value: Any, allowed: str) -> None:
     with pytest.raises(DataError, match=allowed):
