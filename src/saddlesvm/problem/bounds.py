@@ -248,7 +248,9 @@ def point_sizes(
         # Residuals z - y round in proportion to the targets; y is -1 or +1 otherwise.
         if is_residual:
             label = np.abs(y[rows])
-            weighted = weights[rows] * label if weights.size else label
+            weighted = label
+            if weights.size:
+                weighted = weights[rows] * label
             labels += float(weighted.sum())
             label_squares += float(weighted @ label)
             largest = max(largest, float(label.max(initial=0.0)))
@@ -330,7 +332,9 @@ def paid_rounding(
 
     # phi is convex: what it is at both ends of an interval bounds what it is between.
     if around is not None and first > 0.0 and (slip == math.inf or paid == 0.0):
-        reach = most if paid == 0.0 else max(1.0, most)
+        reach = most
+        if paid != 0.0:
+            reach = max(1.0, most)
         slip = min(slip, most / reach * (around(reach) + around(-reach)))
 
     # The sum itself was rounded.
@@ -449,7 +453,9 @@ def move_to_sum(
         # All are at their bounds, whose sum is the total.
         return STILL
     missing += gamma(count + 8.0) * (point.positive + point.negative) + UNIT * abs(total)
-    share = SLACK * missing / way if way < math.inf else math.inf
+    share = math.inf
+    if way < math.inf:
+        share = SLACK * missing / way
     return Move(share * (charged + at_top), SLACK * share * pulled, math.inf)
 
 
@@ -579,7 +585,9 @@ def bound_sums(
     paid, conjugates, coupled, charged, crossed = found
     loss, C, regularizer, rows = facts
     own = regularizer.value(w)
-    norm = norm_of_half(own) if regularizer.is_half_square else norm_of(w)
+    norm = norm_of_half(own)
+    if not regularizer.is_half_square:
+        norm = norm_of(w)
 
     # R(w) is a sum over the features, with the term of rows that are left out.
     added = own
@@ -595,8 +603,9 @@ def bound_sums(
             move = move_to_sum(sizes, rows.rows, charged, total)
 
     # Products that underflow; the norm of tiny weights is zero itself.
-    is_zero = sizes.pulled == 0.0 and not regularizer.seen(w).any()
-    underflow = 0.0 if is_zero else UNDERFLOW * (1.0 + C) * (rows.rows + w.size)
+    underflow = 0.0
+    if sizes.pulled != 0.0 or regularizer.seen(w).any():
+        underflow = UNDERFLOW * (1.0 + C) * (rows.rows + w.size)
 
     # v . w - R(w), the first part of bound (4), by the margins: v . w = C sum a_i z_i.
     pairs = gamma(rows.terms + MARGIN_UNITS) * norm * sizes.pulled
@@ -653,7 +662,9 @@ def bound_conjugate(
         norm = norm_of_half(value)
     else:
         # Weights are computed from the pull; a block's norm is a sum of its own.
-        units = w.size + 4.0 if is_block(regularizer.penalty) else 4.0
+        units = 4.0
+        if is_block(regularizer.penalty):
+            units += w.size
         rounded = drift + units * UNIT * norm_of(pull)
         norm = norm_of(regularizer.seen(regularizer.weights(pull)))
     direct = Bounded(value, gamma(w.size + 4.0) * value + growth_of_square(norm, rounded + shift))

@@ -425,7 +425,7 @@ def certify_responses(
     drift : float, default=0.0
         How far the weights may be from the weights of the published model.
     """
-    known = responses.sums(alpha, pull) if sums is None else sums
+    known = sums or responses.sums(alpha, pull)
     problem = responses.problem
     errors = known.errors
     if drift:
@@ -457,8 +457,9 @@ def certify_responses(
     if drift:
         above += growth_of_square(norm_of(responses.scoring_weights), drift)
     # Dual variables of zero are feasible, with a bound of zero, unless a sum is required of them.
-    is_zero_feasible = problem.intercept.homogeneous and not problem.fixed.size
-    at_zero = 0.0 if is_zero_feasible else -math.inf
+    at_zero = -math.inf
+    if problem.intercept.homogeneous and not problem.fixed.size:
+        at_zero = 0.0
     found = found._replace(paid=paid, primal_rounding=above, at_zero=at_zero)
     return Certificate.from_sums(problem.strength, found)
 
@@ -485,7 +486,9 @@ def certificates_of(
         rows = rows[problem.members]
     norms = problem.gather(problem.norms)
     members = np.arange(norms.size)
-    s = 1.0 if weights is None else weights
+    s: np.ndarray | float = 1.0
+    if weights is not None:
+        s = weights
 
     # The margins of all problems, and the pulls of their dual points, by one product each.
     z = W[:, :-1] @ rows.T + problem.scale * W[:, -1:]

@@ -133,11 +133,9 @@ class JointProblem(Problem):
     @cached_property
     def passes(self) -> Passes:
         """How to pass over the members: in memory in one part, by the BLAS' threads."""
-        return (
-            super().passes
-            if self.place is not None
-            else InMemory(self.X, self.members, self.values_per_row)
-        )
+        if self.place is not None:
+            return super().passes
+        return InMemory(self.X, self.members, self.values_per_row)
 
     def blas(self) -> AbstractContextManager[object]:
         """A context in which BLAS has a single thread while another reads blocks of files."""
@@ -175,7 +173,9 @@ class JointProblem(Problem):
         former_C : float
         """
         given = duals.T.tocsr() if sparse.issparse(duals) else duals.T
-        made = np.empty((self.y.size, self.n_classes)) if not self.on_files else self.rooms.duals
+        made = self.rooms.duals
+        if not self.on_files:
+            made = np.empty((self.y.size, self.n_classes))
         for part in self.slices(self.y.size):
             some = given[part].toarray() if sparse.issparse(given) else given[part]
             # Two classes with one difference: half of it for each.
@@ -279,7 +279,9 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[np.ndarray, n
     charged = problem.regularizer.conjugate(pull)
     gained = problem.C * float(alpha[np.arange(problem.y.size), problem.codes].sum())
     # The top of t gained - t^2 charged.
-    t = min(1.0, 0.5 * gained / charged) if charged > 0.0 else 1.0
+    t = 1.0
+    if charged > 0.0:
+        t = min(1.0, 0.5 * gained / charged)
     alpha *= t
     return alpha, t * pull
 
@@ -305,11 +307,9 @@ class Scores:
 
     def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
-        return (
-            dual_of_weights(self.problem, self.w)
-            if alpha is None
-            else (alpha, dual_weights(self.problem, alpha))
-        )
+        if alpha is None:
+            return dual_of_weights(self.problem, self.w)
+        return alpha, dual_weights(self.problem, alpha)
 
     def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; sums of products with the scores only if no pull is given.

@@ -470,12 +470,20 @@ def shortening(sums: Sequence[float], total: float) -> tuple[float, float, bool]
     positive, negative, inner_positive, inner_negative = sums
     # The heavier sign is shortened, so that no variable leaves its bounds.
     excess = positive - negative - total
-    heavy, inner_heavy = (positive, inner_positive) if excess > 0.0 else (negative, inner_negative)
+    sign = 1.0
+    heavy = positive
+    inner_heavy = inner_positive
+    if not excess > 0.0:
+        sign = -1.0
+        heavy = negative
+        inner_heavy = inner_negative
     # Variables at a bound stay there if those inside suffice: most of them are optimal.
     inner_only = inner_heavy >= abs(excess)
     divisor = inner_heavy if inner_only else heavy
-    factor = max(1.0 - abs(excess) / divisor, 0.0) if divisor > 0.0 else 1.0
-    return (1.0 if excess > 0.0 else -1.0), factor, inner_only
+    factor = 1.0
+    if divisor > 0.0:
+        factor = max(1.0 - abs(excess) / divisor, 0.0)
+    return sign, factor, inner_only
 
 
 @silent
@@ -535,8 +543,9 @@ def lengthen(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, total: fl
     inner_only = abs(inner_room) >= abs(missing)
     whole = inner_room if inner_only else room
     # The same share of its way for each, and never beyond the bound.
-    share = missing / whole if whole != 0.0 else 0.0
-    share = min(max(share, 0.0), 1.0)
+    share = 0.0
+    if whole != 0.0:
+        share = min(max(missing / whole, 0.0), 1.0)
     for _, rows in in_blocks(members, terms.y.size):
         a = alpha[rows]
         way = ways_to_bounds(terms, rows, a, upwards)

@@ -200,7 +200,9 @@ class Probabilities:
         gained = kept * found.entropy
         charged = problem.regularizer.conjugate(pull)
         # t C sum_i s_i H(p_i) - t^2 / 2 ||V||^2 is largest at C sum_i s_i H(p_i) / ||V||^2.
-        t = min(1.0, C * gained / (2.0 * charged)) if charged > 0.0 else 1.0
+        t = 1.0
+        if charged > 0.0:
+            t = min(1.0, C * gained / (2.0 * charged))
         gained = t * gained
         drift = t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
         self.problem = problem

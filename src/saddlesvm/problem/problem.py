@@ -61,12 +61,12 @@ def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]
         )
     if C is not None and lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
-    name, given = ("C", C) if C is not None else ("lam", lam)
-    check(name, given, STRENGTH)
-    assert given is not None
-    # One over the other in both directions.
-    other = 1.0 / (float(given) * n)
-    return (float(given), other) if name == "C" else (other, float(given))
+    if C is not None:
+        check("C", C, STRENGTH)
+        return float(C), 1.0 / (float(C) * n)
+    assert lam is not None
+    check("lam", lam, STRENGTH)
+    return 1.0 / (float(lam) * n), float(lam)
 
 
 class Strength(NamedTuple):
@@ -316,7 +316,9 @@ class Problem(Weighted):
     def scale_pull(self, pull: np.ndarray) -> np.ndarray:
         """Return C times the sum `pull`, in place, plus the pull that stands still."""
         pull *= self.C
-        return pull + self.fixed if self.fixed.size else pull
+        if self.fixed.size:
+            pull += self.fixed
+        return pull
 
     @in_memory_cached
     def row_sizes(self) -> RowSizes:
@@ -341,8 +343,9 @@ class Problem(Weighted):
 
     def balance(self, alpha: np.ndarray) -> np.ndarray:
         """Return dual variables with the required sum; the array itself if no sum is required."""
-        kind = self.intercept
-        return kind.balance(self.pointwise, self.members, alpha) if kind.constrained else alpha
+        if not self.intercept.constrained:
+            return alpha
+        return self.intercept.balance(self.pointwise, self.members, alpha)
 
     @cached_property
     def target_noise(self) -> float:
@@ -406,14 +409,11 @@ class Problem(Weighted):
 
     def of_block(self, block: RowBlock) -> Self:
         """Return the problem of a block's rows."""
-        weights = block.gather(self.weights) if self.weights.size else self.weights
-        return self.over(
-            block.X,
-            block.gather(self.y),
-            weights,
-            block.gather(self.norms),
-            self._members_of(block),
-        )
+        weights = self.weights
+        if weights.size:
+            weights = block.gather(weights)
+        norms = block.gather(self.norms)
+        return self.over(block.X, block.gather(self.y), weights, norms, self._members_of(block))
 
     def of_rows(self, X: Rows, chosen: np.ndarray) -> Self:
         """Return the problem of some rows, whose values are X."""
@@ -456,7 +456,9 @@ class Problem(Weighted):
 
     def gather(self, values: np.ndarray) -> np.ndarray:
         """Return the members' values; the array itself if all rows are members."""
-        return values if values.size in (self.members.size, 0) else values[self.members]
+        if values.size in (self.members.size, 0):
+            return values
+        return values[self.members]
 
     def scatter(self, values: np.ndarray) -> np.ndarray:
         """Return the members' values as an array over all rows, zero for the others."""
@@ -544,37 +546,50 @@ def make_problem(
     ValueError
         The intercept is unknown or does not work with the rows, or C and lam do not fit together.
     """
-    place = X if isinstance(X, Passes) else None
-    X = place.X if place is not None else X
-    assert not isinstance(X, Passes)
+    place = None
+    if isinstance(X, Passes):
+        place = X
+        X = place.X
     rows.check_layout(X)
     made = make_intercept(intercept, X.bias)
     if made.scale != X.bias:
         raise ValueError(
             f"intercept {str(made)!r} does not work with a virtual feature of value {X.bias:g}"
         )
+
+    # The rows that take part, and C, which lambda and their number define.
     count = X.n_rows
     dtype = np.int32 if count < 2**31 else np.int64
-    members = place.members if members is None and place is not None else members
-    chosen = (
-        np.arange(count, dtype=dtype)
-        if members is None
-        else np.ascontiguousarray(members, dtype=dtype)
-    )
+    if members is None and place is not None:
+        members = place.members
+    if members is None:
+        chosen = np.arange(count, dtype=dtype)
+    else:
+        chosen = np.ascontiguousarray(members, dtype=dtype)
     n = chosen.size
     C, _ = resolve_C(C, lam, n)
-    in_few_bytes = place is not None and place.reads_files and is_classification(loss)
-    s = np.empty(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+
     # Rows of weight zero take no part.
-    if s.size and not (heavy := s[chosen] > 0.0).all():
-        chosen = chosen[heavy]
+    s = np.empty(0)
+    if weights is not None:
+        s = np.ascontiguousarray(weights, dtype=np.float64)
+        heavy = s[chosen] > 0.0
+        if not heavy.all():
+            chosen = chosen[heavy]
+
+    # Over files labels are kept in few bytes.
+    number: type[np.number] = np.float64
+    if place is not None and place.reads_files and is_classification(loss):
+        number = label_type(y)
+    if norms is None:
+        norms = squared_norms(X) if place is None else place.norms()
     return kind(
         X=X,
-        y=np.ascontiguousarray(y, dtype=label_type(y) if in_few_bytes else np.float64),
+        y=np.ascontiguousarray(y, dtype=number),
         loss=loss,
         C=C,
         weights=s,
-        norms=norms if norms is not None else squared_norms(X) if place is None else place.norms(),
+        norms=norms,
         members=chosen,
         intercept=made,
         n=n,

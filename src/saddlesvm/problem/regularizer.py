@@ -125,17 +125,23 @@ class Regularizer:
     @property
     def last(self) -> Penalty:
         """The penalty of a regularised intercept."""
-        return L2() if holds_square(self.penalty) else self.penalty
+        if holds_square(self.penalty):
+            return L2()
+        return self.penalty
 
     def value(self, w: np.ndarray) -> float:
         """``R(w)``."""
-        charged = self._penalty_of(w)
-        return charged - float(self.fixed @ w) if self.fixed.size else charged
+        value = self._penalty_of(w)
+        if self.fixed.size:
+            value -= float(self.fixed @ w)
+        return value
 
     def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
         """The derivative of R at w along a direction, for half a square."""
         slope = float(self.seen(w) @ self.seen(direction))
-        return slope - float(self.fixed @ direction) if self.fixed.size else slope
+        if self.fixed.size:
+            slope -= float(self.fixed @ direction)
+        return slope
 
     def _penalty_of(self, w: np.ndarray) -> float:
         if self.is_plain:

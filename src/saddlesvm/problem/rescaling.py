@@ -20,7 +20,7 @@ from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem, score_sums
 from saddlesvm.problem.joint_losses import leads
-from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.problem import is_classification
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.scores import scores_of_rows
@@ -156,16 +156,11 @@ def multiple(
 
 
 @singledispatch
-def candidates(problem: Any, model: Any) -> Iterator[Candidate]:
+def candidates(problem: Any, model: Evaluation | None) -> Iterator[Candidate]:
     """The best multiple of a model, if it has one, and the best intercept without weights.
 
-    Another kind of problem registers its own way (``candidates.register``).
+    Another kind than linear problems registers its own way (``candidates.register``).
     """
-    raise NotImplementedError(type(problem))
-
-
-@candidates.register(Problem)
-def _linear(problem: Problem, model: Evaluation | None) -> Iterator[Candidate]:
     regularizer = problem.regularizer
     terms = problem.pointwise
     kind = problem.intercept

@@ -144,16 +144,17 @@ class Margins:
         self.scoring_weights, offset = problem.intercept.split(w)
         self.offset: float | None = None
         if problem.intercept.constrained:
-            z = self.margins()
-            best = problem.intercept.best
             # A free intercept is the best one for the margins, unless a given one must be judged.
-            self.offset = (
-                offset if given_offset else best(problem.pointwise, problem.members, z, offset)
-            )
+            self.offset = offset
+            z = self.margins()
+            if not given_offset:
+                best = problem.intercept.best
+                self.offset = best(problem.pointwise, problem.members, z, offset)
 
     def margins(self) -> np.ndarray:
         """The margins of the members but for the offset; they are kept."""
-        self.z = margins(self.problem, self.scoring_weights) if self.z is None else self.z
+        if self.z is None:
+            self.z = margins(self.problem, self.scoring_weights)
         return self.z
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -251,7 +252,7 @@ class SmallState(State):
 
 
 @dataclass(frozen=True)
-class SmallSolver(SolverBase):
+class SmallSolver(SolverBase, ABC):
     """The base class of the solvers of small problems: steps until the budget is used up."""
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> SmallState:
@@ -279,6 +280,7 @@ class SmallSolver(SolverBase):
                 state.w = small.feature_weights(best[None])[0]
         return state
 
+    @abstractmethod
     def together(self, small: Small, relative_gap: float, most: int) -> Together:
         """Return the ends of runs from zero, of several problems without a free intercept.
 
@@ -291,19 +293,18 @@ class SmallSolver(SolverBase):
         most : int
             Steps of a run.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def begin(self, small: Small, u: np.ndarray) -> Any:
         """Return the point that the run begins at, near the weights u."""
-        raise NotImplementedError
 
+    @abstractmethod
     def move(self, state: SmallState, small: Small) -> float:
         """Do one step, and return about what the gap is then, or less."""
-        raise NotImplementedError
 
+    @abstractmethod
     def judge(self, state: SmallState, small: Small) -> FoundWeights:
         """Return the point that the run stands at, with its objectives."""
-        raise NotImplementedError
 
     def step(self, problem: Problem, state: SmallState, budget: Budget) -> SmallState:
         """Do steps until the estimate is as small as asked for, or the budget is used up."""
