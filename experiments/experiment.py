@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from experiments import HOMES
-from saddlesvm.lab import LabProgress, Report, catch_interrupts
+from saddlesvm.lab import Report, catch_interrupts, show_progress
 
 Step = tuple[str, Callable[[], None]]
 
@@ -138,7 +138,7 @@ def run_experiments(
     chosen = [make_experiment(name, options) for name in names]
     n_steps = sum(len(experiment.steps()) for experiment in chosen)
     done: dict[str, Report] = {}
-    with catch_interrupts() as stop, LabProgress(n_steps, progress) as bar:
+    with catch_interrupts() as stop, show_progress(n_steps, progress) as begin:
         for experiment in chosen:
             report = experiment.report
             for words, work in experiment.steps():
@@ -146,13 +146,12 @@ def run_experiments(
                     sentence = f"Interrupted before {words}; the report has the finished part."
                     report.verdict.insert(0, sentence)
                     break
-                bar.begin(f"{experiment.name}: {words}")
+                begin(f"{experiment.name}: {words}")
                 began = time.perf_counter()
                 began_on_cores = time.process_time()
                 work()
                 report.seconds += time.perf_counter() - began
                 report.processor_seconds += time.process_time() - began_on_cores
-                bar.done()
             done[experiment.name] = report
             if reports is not None:
                 report.write(Path(reports) / f"{experiment.name}.html")

@@ -21,9 +21,9 @@ from saddlesvm.lab.dataset import Dataset as Dataset, make_dataset as make_datas
 from saddlesvm.lab.diagnostics import Diagnostics  # noqa: E402
 from saddlesvm.lab.displays import GapDisplay, PathDisplay  # noqa: E402
 from saddlesvm.lab.machine import (  # noqa: E402
-    LabProgress as LabProgress,
     machine_rows as machine_rows,
     run_in_threads as run_in_threads,
+    show_progress as show_progress,
 )
 from saddlesvm.lab.report import (  # noqa: E402
     Prose as Prose,

@@ -12,7 +12,7 @@ from typing import Any
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab.comparison_report import Comparison
 from saddlesvm.lab.dataset import Task, make_dataset
-from saddlesvm.lab.machine import LabProgress
+from saddlesvm.lab.machine import show_progress
 from saddlesvm.lab.peers import Peer, parse_peers, run_peer
 from saddlesvm.lab.runs import label_solver, parse_solvers, run_solver, warm_up
 from saddlesvm.lab.traces import tidy_trace
@@ -136,18 +136,15 @@ def compare(
     # Every combination is a run.
     runs = list(list_runs(problems, entrants, repeats, comparison.notes))
     rows: list[dict[str, object]] = []
-    with catch_interrupts() as stop, LabProgress(len(runs), progress) as bar:
+    with catch_interrupts() as stop, show_progress(len(runs), progress) as begin:
         for problem, entrant, repeat in runs:
-            bar.begin(describe_run(problem, entrant, repeat))
+            begin(describe_run(problem, entrant, repeat))
             if isinstance(entrant, Peer):
                 rows += run_peer(dataset, problem, entrant, budget, seed=repeat)
             else:
                 if repeat == 0:
                     warm_up(problem, entrant)
-                rows += run_solver(
-                    dataset, problem, entrant, limits, seed=repeat, stop=stop, ticker=bar
-                )[0]
-            bar.done()
+                rows += run_solver(dataset, problem, entrant, limits, seed=repeat, stop=stop)[0]
             if stop.is_set():
                 comparison.interrupted = True
                 break

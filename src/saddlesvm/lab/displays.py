@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from saddlesvm.lab.charts import Chart, Series
+from saddlesvm.lab.charts import PALETTE, Chart, Series
+from saddlesvm.lab.curves import AXES, QUANTITIES
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
 
 FINE = 241  # values of C at which a path is drawn
 MOST_WEIGHTS = 12  # features whose weights are drawn, the largest first: as many lines are distinct
-N_COLOURS = 8  # after so many lines, the dashes change
 CHOSEN_AREA = 90.0  # square points of the mark of the chosen C
-# The axes: the column of a trace, and its title.
-AGAINST = {
-    "epochs": ("epoch", "epochs"),
-    "seconds": ("seconds_solving", "seconds of solving"),
-}
 TICKS = 6  # labels on either side of the optimum, about
 GAP_KINDS = ("gap", "closing")  # charts of a fit
 PATH_KINDS = ("gap", "error", "weights", "features")  # charts of a path
@@ -101,7 +96,7 @@ class GapDisplay(Display):
         ----------
         against : {"epochs", "seconds"}, default="epochs"
         """
-        column, words = AGAINST[against]
+        column, words = AXES[against]
         # A line for each sub-problem, in the order of the trace.
         names = list(dict.fromkeys(record["problem"] for record in self.trace))
         series = []
@@ -113,7 +108,7 @@ class GapDisplay(Display):
         return Chart(
             self.name,
             words,
-            "relative gap, (P - D) / max(|P|, |D|)",
+            QUANTITIES["gap"][1],
             tuple(series),
             x_log=True,
             y_log=True,
@@ -142,7 +137,7 @@ class GapDisplay(Display):
                 "records of one, and give "
                 "them to GapDisplay(trace=...)"
             )
-        column, words = AGAINST[against]
+        column, words = AXES[against]
         x = np.array([record[column] for record in self.trace])
         primal = np.array([record["primal"] for record in self.trace])
         dual = np.array([record["dual"] for record in self.trace])
@@ -192,7 +187,7 @@ class GapDisplay(Display):
             `against` or `kind` is unknown, or ``kind="closing"`` and the model has several
             sub-problems.
         """
-        one_of("against", against, tuple(AGAINST))
+        one_of("against", against, tuple(AXES))
         one_of("kind", kind, GAP_KINDS)
         chart = self.chart(against) if kind == "gap" else self.closing_chart(against)
         return self._draw(chart, ax)
@@ -341,7 +336,7 @@ class PathDisplay(Display):
         series = []
         for style, j in enumerate(sorted(largest.tolist())):
             name = f"feature {j}" if self.names is None else str(self.names[j])
-            dash = "solid" if style < N_COLOURS else "dash"
+            dash = "solid" if style < len(PALETTE) else "dash"
             series.append(Series(name, grid, weights[:, j], style=style, dash=dash))
         caption = ""
         if len(series) < n_weights:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from saddlesvm.fit.outcome import Record
 from saddlesvm.runtime.bar import Bar
 from saddlesvm.runtime.threads import usable_cores
 
@@ -83,57 +82,33 @@ def version_of(name: str) -> str:
         return ""
 
 
-class LabProgress:
-    """A bar over all cells of a comparison or experiment, on standard error if it is a terminal.
+@contextmanager
+def show_progress(total: int, shown: bool = True) -> Iterator[Callable[[str], None]]:
+    """Draw a bar over pieces of work on standard error, if that is a terminal.
 
     Parameters
     ----------
     total : int
         Pieces of work.
     shown : bool, default=True
+
+    Yields
+    ------
+    callable
+        Call it with the words of a piece that begins; the pieces before it are done.
     """
+    if not (shown and sys.stderr.isatty()):
+        yield lambda words: None
+        return
+    bar = Bar("count bar words elapsed", "starting", total)
+    done = -1
 
-    def __init__(self, total: int, shown: bool = True) -> None:
-        self.total = total
-        self.shown = shown
-        self.words = ""
-        self.gap = 1.0
-        self.bar: Any = None
+    def begin(words: str) -> None:
+        nonlocal done
+        done += 1
+        bar.show(words, completed=done)
 
-    def __enter__(self) -> LabProgress:
-        if self.shown and sys.stderr.isatty():
-            self.bar = Bar("count bar words elapsed", "starting", self.total)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.bar is not None:
-            self.bar.stop()
-
-    def begin(self, words: str) -> None:
-        """Show the name of the piece of work that begins."""
-        self.words = words
-        self.gap = 1.0
-        self._show(words)
-
-    def done(self) -> None:
-        """Count a piece of work as done."""
-        if self.bar is not None:
-            self.bar.advance()
-
-    def tick(self, epoch: float, estimate: float, seconds: float) -> None:
-        """Show how far a fit has come."""
-        self._show(f"{self.words}: epoch {epoch:.0f}, gap {self.gap:.1e}, {seconds:.1f} s")
-
-    def __call__(self, record: Record, /) -> None:
-        """Note the gap of a certificate."""
-        self.gap = record.relative_gap
-
-    def _show(self, words: str) -> None:
-        """Show words beside the bar, if any."""
-        if self.bar is not None:
-            self.bar.show(words)
+    try:
+        yield begin
+    finally:
+        bar.stop()

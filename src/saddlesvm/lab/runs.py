@@ -108,7 +108,6 @@ def run_solver(
     *,
     seed: int = 0,
     stop: threading.Event | None = None,
-    ticker: object = None,
 ) -> tuple[list[dict[str, object]], FitResult]:
     """Fit, and measure the errors when the clock has stopped.
 
@@ -122,8 +121,6 @@ def run_solver(
         It is also the number of the repeat.
     stop : threading.Event, optional
         Ends the fit.
-    ticker : callback, optional
-        Shows the progress of the fit.
 
     Returns
     -------
@@ -134,10 +131,7 @@ def run_solver(
     # Certificates become rarer as the run goes on.
     rarer = replace(limits, certify_every=limits.certify_every or 1.0, certify_growth=GROWTH)
     records: list[Record] = []
-    callbacks: list[Any] = [records.append]
-    if ticker is not None:
-        callbacks.append(ticker)
-    result = fit(problem, solver, rarer, seed=seed, callbacks=callbacks, stop=stop)
+    result = fit(problem, solver, rarer, seed=seed, callbacks=[records.append], stop=stop)
     # The clock of the fit has stopped: the errors take no time of it.
     rows = trace_rows(dataset, records)
     if rows:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.data.errors import write_page
-from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.lab.plane import Plane, classes_plane, kernel_plane, linear_plane
+from saddlesvm.lab.plane import Plane, make_plane
 from saddlesvm.lab.recorder import ClassesRecorder, KernelRecorder, Recorder
 from saddlesvm.lab.report import embed_json, escape, page_part
 from saddlesvm.lab.runs import label_solver
@@ -174,16 +173,19 @@ def watch(
     # Both solvers must solve the same kind of problem.
     solvers = [parse_watched(given) for given in (solver, against) if given is not None]
     kind = common_kind(solvers)
-    loss = make_loss(loss, task="classification")
-    strength = {"C": C, "lam": lam}
-    if kind == "classes":
-        plane = classes_plane(X, y, loss, strength, intercept, rows, seed, name)
-    else:
-        data = make_dataset(X, y, name=name, positive=positive)
-        if kind == "kernel":
-            plane = kernel_plane(data, loss, strength, intercept, gamma, rows, seed)
-        else:
-            plane = linear_plane(data, loss, strength, intercept, rows, seed)
+    plane = make_plane(
+        kind,
+        X,
+        y,
+        make_loss(loss, task="classification"),
+        strength={"C": C, "lam": lam},
+        intercept=intercept,
+        gamma=gamma,
+        rows=rows,
+        seed=seed,
+        positive=positive,
+        name=name,
+    )
     scene = record_scene(kind, plane, solvers, epochs, seed)
     versus = " against ".join(map(label_solver, solvers))
     return Watch(f"{versus} on {name}", scene, command)
