@@ -25,7 +25,6 @@ from saddlesvm.kernel.kernel_problem import (
 from saddlesvm.kernel.mercer import Kernel, Matrix
 from saddlesvm.kernel.nu_machines import (
     PLAIN,
-    Layout,
     Machine,
     ModelFacts,
     NuClassification,
@@ -78,50 +77,6 @@ class Coefficients(NamedTuple):
 
     rows: np.ndarray
     values: np.ndarray
-
-
-class SmallProblems(NamedTuple):
-    """The sub-problems of a model as :class:`~saddlesvm.kernel.small_pairs.SmallPairs` has them.
-
-    Attributes
-    ----------
-    rows : sequence of int ndarray
-        The points of each class.
-    sorted : bool
-        Whether they stand class by class.
-    classes : ndarray of shape (problems, parts)
-        The classes of points of the parts of each.
-    labels : sequence of str
-    targets : ndarray of shape (n,), optional
-    layout : Layout
-    """
-
-    rows: Sequence[np.ndarray]
-    sorted: bool
-    classes: np.ndarray
-    labels: Sequence[str]
-    targets: np.ndarray | None
-    layout: Layout
-
-    @classmethod
-    def of_pairs(cls, pairs: Pairs, machine: Machine, loss: Loss) -> SmallProblems:
-        """Return the pairs of classes."""
-        classes = np.array(pairs.pairs)
-        labels = [pairs.label(k) for k in range(len(pairs))]
-        if isinstance(machine, NuClassification):
-            classes = classes[:, ::-1]
-        return cls(pairs.rows, pairs.sorted, classes, labels, None, machine.layout(loss, 2))
-
-    @classmethod
-    def of_points(cls, sub: SubProblem, machine: Machine, loss: Loss) -> SmallProblems | None:
-        """Return a single problem over all points; None if it has weights of its own."""
-        if sub.members is not None or sub.weights is not None or sub.factor != 1.0:
-            return None
-        layout = machine.layout(loss, 1)
-        classes = np.zeros((1, len(layout.signs)), dtype=np.int64)
-        return cls(
-            [np.arange(sub.y.size)], True, classes, [sub.label], sub.y.astype(np.float64), layout
-        )
 
 
 @dataclass(kw_only=True)
@@ -197,49 +152,46 @@ class KernelRows:
 
         Several problems share the kernel matrix of all points if it fits into the cache.
         """
-        small = self.find_small(fits)
-        count = len(fits.problems)
-        is_few = self.X.shape[0] <= FEW and small is not None
-        if self.facts is None and (count > 1 or is_few):
+        problems = fits.problems
+        count = len(problems)
+        is_small = self.has_small_problems(fits)
+        if self.facts is None and (count > 1 or (is_small and self.X.shape[0] <= FEW)):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         facts = self.facts
-        alone = facts is None
-        if small is None or not (self.has_rows_apart(count) if alone else small.sorted):
+        # A shared matrix has the points class by class. Without it, each problem computes its own
+        # kernel rows.
+        is_alone = facts is None
+        may_batch = not isinstance(problems, Pairs) or problems.sorted
+        if is_alone:
+            may_batch = self.has_rows_apart(count)
+        if not (is_small and may_batch):
             return None
-        shrinks = alone or (count == 1 and self.machine is PLAIN)
+        shrinks = is_alone or (count == 1 and self.machine is PLAIN)
         task = PairsTask(
             gram=None if facts is None else facts.gram,
             errors=kernel_errors(self.kernel, self.X) if facts is None else facts.errors,
             X=self.X,
-            rows=small.rows,
-            targets=small.targets,
             machine=self.machine,
-            layout=small.layout,
             C=float(self.options["C"]),
             tol=fits.limits.tol,
             weights=self.options["weights"],
             solver=fits.solver.name,
             most=STEPS_ALONE if shrinks else MOST_STEPS,
+            **self.parts_of(problems),
         )
         bundles = bundles_of(range(count), TOGETHER, fits.jobs)
-        # Without a shared matrix, each problem computes its own.
-        if alone:
-            bundles = [[k] for k in range(count)]
+        if is_alone:
+            bundles = [range(k, k + 1) for k in range(count)]
 
         def pick(points: np.ndarray, beta: np.ndarray) -> Coefficients:
             """Return the coefficients of a small problem that has ended."""
             fits.clock.done()
             return pick_support(points, beta)
 
-        made = []
-        for bundle in bundles:
-            part = slice(bundle[0], bundle[-1] + 1)
-            classes = small.classes[part]
-            made.append(SmallPairs(bundle, task, classes, small.labels[part], fits.batch_of, pick))
-        return made
+        return [SmallPairs(bundle, task, fits.batch_of, pick) for bundle in bundles]
 
-    def find_small(self, fits: Fits) -> SmallProblems | None:
-        """Return the problems for :mod:`saddlesvm.kernel.small_pairs`; None if they need fits.
+    def has_small_problems(self, fits: Fits) -> bool:
+        """Return True if :mod:`saddlesvm.kernel.small_pairs` can solve the problems.
 
         They must be pairs of classes or a single problem, small, with a free intercept, positive
         weights and default options, and without a callback or a bar.
@@ -248,17 +200,43 @@ class KernelRows:
         solver = fits.solver
         is_plain = self.starts is None and fits.limits.gap == 0.0 and given.get("lam") is None
         if not (is_plain and fits.unwatched) or type(solver) is not Decomposition:
-            return None
+            return False
         free = make_intercept(given["intercept"], given["scale"]).constrained
         if not free or not (given["weights"] is None or bool((given["weights"] > 0.0).all())):
-            return None
-        pairs = fits.problems
-        if isinstance(pairs, Pairs):
+            return False
+        problems = fits.problems
+        if isinstance(problems, Pairs):
             # The largest pair has the two largest classes.
-            small = int(np.sort(np.diff(pairs.starts))[-2:].sum()) <= max(FEW, solver.working_set)
-            return SmallProblems.of_pairs(pairs, self.machine, self.loss) if small else None
-        single = len(pairs) == 1 and self.X.shape[0] <= FEW and not self.has_short_rows()
-        return SmallProblems.of_points(pairs[0], self.machine, self.loss) if single else None
+            largest = int(np.sort(np.diff(problems.starts))[-2:].sum())
+            return largest <= max(FEW, solver.working_set)
+        sub = problems[0]
+        is_whole = sub.members is None and sub.weights is None and sub.factor == 1.0
+        is_single = len(problems) == 1 and is_whole
+        return is_single and self.X.shape[0] <= FEW and not self.has_short_rows()
+
+    def parts_of(self, problems: Sequence[SubProblem]) -> dict[str, Any]:
+        """Return the points of small problems, part by part, as ``PairsTask`` has them."""
+        if isinstance(problems, Pairs):
+            classes = np.array(problems.pairs)
+            if isinstance(self.machine, NuClassification):
+                classes = classes[:, ::-1]
+            return {
+                "rows": problems.rows,
+                "classes": classes,
+                "labels": [problems.label(k) for k in range(len(problems))],
+                "targets": None,
+                "layout": self.machine.layout(self.loss, 2),
+            }
+        # All points are the only class.
+        sub = problems[0]
+        layout = self.machine.layout(self.loss, 1)
+        return {
+            "rows": [np.arange(sub.y.size)],
+            "classes": np.zeros((1, len(layout.signs)), dtype=np.int64),
+            "labels": [sub.label],
+            "targets": sub.y.astype(np.float64),
+            "layout": layout,
+        }
 
     def has_short_rows(self) -> bool:
         """Return True if a linear kernel's problem ends as a linear problem over short rows."""

@@ -154,7 +154,7 @@ PLAIN = Plain()
 
 
 @dataclasses.dataclass(frozen=True)
-class Novelty:
+class Novelty(Plain):
     """The one-class machine: at most a share `nu` of the rows is outside the surface."""
 
     nu: float
@@ -173,16 +173,6 @@ class Novelty:
         return dataclasses.replace(
             problem, y=np.zeros(problem.n), loss=SHORTFALL, intercept=Free(1.0, total)
         )
-
-    def model(
-        self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
-    ) -> PublishedModel:
-        """Return the given values, unchanged."""
-        return PublishedModel(beta, float(offsets), proven)
-
-    def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """Return the given values, unchanged."""
-        return beta
 
 
 @dataclasses.dataclass(frozen=True)

@@ -117,6 +117,10 @@ class PairsTask:
     X : array of shape (n, d)
     rows : sequence of int ndarray
         The points of each class.
+    classes : ndarray of shape (problems, parts)
+        The classes of points of the parts of each problem.
+    labels : sequence of str
+        The name of each problem.
     targets : ndarray of shape (n,), optional
         Of the points, if the layout has no labels.
     machine : Machine
@@ -134,6 +138,8 @@ class PairsTask:
     errors: KernelErrors
     X: np.ndarray
     rows: Sequence[np.ndarray]
+    classes: np.ndarray
+    labels: Sequence[str]
     targets: np.ndarray | None
     machine: Machine
     layout: Layout
@@ -356,9 +362,6 @@ class SmallPairs(TogetherFirst):
     ----------
     problems : sequence of int
     task : PairsTask
-    classes : ndarray of shape (problems, parts)
-        The classes of points of the parts of each.
-    labels : sequence of str
     rest : callable
         As of :class:`~saddlesvm.multiclass.fits.TogetherFirst`.
     pick : callable
@@ -369,22 +372,18 @@ class SmallPairs(TogetherFirst):
         self,
         problems: Sequence[int],
         task: PairsTask,
-        classes: np.ndarray,
-        labels: Sequence[str],
         rest: Callable[[list[int]], Batch[FitResult]],
         pick: Callable[[np.ndarray, np.ndarray], Any],
     ) -> None:
         super().__init__(problems, rest)
         self.task = task
-        self.classes = classes
-        self.labels = labels
         self.pick = pick
         self.begun = False
 
     def begin(self) -> None:
         """Lay the problems out, at zero or at a first point that has the given sums."""
         self.begun = True
-        self.programs, self.points = self.task.lay_out(self.classes)
+        self.programs, self.points = self.task.lay_out(self.task.classes[np.asarray(self.problems)])
         programs = self.programs
         count = len(self.problems)
         rows = programs.judged.y.size
@@ -556,7 +555,7 @@ class SmallPairs(TogetherFirst):
             remark="",
             coef=self.beta[own],
             intercept=offsets,
-            problem=self.labels[k],
+            problem=self.task.labels[self.problems[k]],
             kernel_evaluations=size * held,
         )
         self.traces[k](record)
