@@ -53,7 +53,7 @@ def test_no_value_in_float32_is_further_from_the_exact_value_than_its_bound(name
     X, gamma, size = CASES[name]
     support = np.sort(RANDOM.choice(N, 9, replace=False))
     coefficients = size * RANDOM.normal(size=support.size)
-    found = rough_expansion(radial_rows(X, gamma, np.float32), support, coefficients)
+    found = rough_expansion(radial_rows(X, gamma), support, coefficients)
     assert found is not None
     values, slips = found
     others = RANDOM.choice(N, 8, replace=False)
@@ -71,7 +71,7 @@ def test_no_value_in_float32_is_further_from_the_exact_value_than_its_bound(name
 
 @pytest.mark.parametrize("scale", [100.0, 1e4, 1e20])
 def test_values_whose_bounds_would_be_wide_are_left_to_float64(scale: float) -> None:
-    rows = radial_rows((scale * NORMAL).astype(np.float32), GAMMA, np.float32)
+    rows = radial_rows((scale * NORMAL).astype(np.float32), GAMMA)
     assert rough_expansion(rows, np.arange(5), np.ones(5)) is None
 
 

@@ -57,34 +57,19 @@ SUMS = (
 )
 PAID, CONJUGATES, CHARGED, PAIRED, SLIP, SLIP_SQUARES, LARGEST_SLIP, AWAY, LENGTH = range(9)
 COMMON = len(SUMS)
-# Behind them the sums of each group, in the order of GroupSums.
+# Behind them the numbers of each group.
+GROUP = (
+    "offset",
+    "rows",
+    "positive",  # sizes of the positive alpha, and of the negative
+    "negative",
+    "alpha_length",  # |alpha_i| sqrt(k(x_i, x_i))
+    "room",  # distances of alpha to their upper bounds; zero if the group's total is zero
+    "room_length",  # the same times the lengths
+    "charged_at_top",  # sizes of the conjugates at the upper bounds; or zero, as before
+)
 OFFSET, ROWS, POSITIVE, NEGATIVE, ALPHA_LENGTH, ROOM, ROOM_LENGTH, CHARGED_AT_TOP = range(8)
-PLACES = 8
-
-
-class GroupSums(NamedTuple):
-    """The sums of a group of rows, and its offset.
-
-    Attributes
-    ----------
-    offset, rows : float
-    positive, negative : float
-        Of the sizes of the positive and of the negative alpha.
-    alpha_length : float
-        Of ``|alpha_i| sqrt(k(x_i, x_i))``.
-    room, room_length, charged_at_top : float
-        Of the distances of alpha to their upper bounds, the same times the lengths, and the sizes
-        of the conjugates there; zero if the total is zero.
-    """
-
-    offset: float
-    rows: float
-    positive: float
-    negative: float
-    alpha_length: float
-    room: float
-    room_length: float
-    charged_at_top: float
+PLACES = len(GROUP)
 
 
 class JudgedRows(NamedTuple):
@@ -274,8 +259,7 @@ def certificate_sums(
         The model's f with bounds on its errors; beta and alpha of the dual point.
     offsets : ndarray of shape (problems, groups)
     found : ndarray of shape (problems, sums)
-        Overwritten for the live problems: :data:`SUMS`, and those of :class:`GroupSums` for each
-        group.
+        Overwritten for the live problems: :data:`SUMS`, and :data:`GROUP` for each group.
     """
     for k in live:
         sums = found[k]
@@ -373,10 +357,8 @@ def certificate_of_sums(
         Half the squared norms of the model and of the dual point.
     """
     paid, conjugates, charged, paired, slip, squares, largest, away, length = numbers[:COMMON]
-    groups = [
-        GroupSums(*numbers[first : first + PLACES]) for first in range(COMMON, len(numbers), PLACES)
-    ]
-    n = sum(group.rows for group in groups)
+    groups = [numbers[k : k + PLACES] for k in range(COMMON, len(numbers), PLACES)]
+    n = sum(group[ROWS] for group in groups)
     # A free intercept needs sums that rounding misses: the cost of a move of alpha to them is
     # bounded.
     moves = [
@@ -392,13 +374,13 @@ def certificate_of_sums(
     return Certificate.from_sums(strength, sums)
 
 
-def move_of_group(group: GroupSums, total: float, charged: float) -> Move:
+def move_of_group(group: Sequence[float], total: float, charged: float) -> Move:
     """Return the move of a group's duals to their sum; `charged` sums the conjugates' sizes."""
-    room = Room(group.room, group.room_length, group.charged_at_top)
-    sizes = PointSizes(0.0, 0.0, group.alpha_length, 0.0, group.positive, group.negative)
+    sizes = PointSizes(0.0, 0.0, group[ALPHA_LENGTH], 0.0, group[POSITIVE], group[NEGATIVE])
+    room = Room(group[ROOM], group[ROOM_LENGTH], group[CHARGED_AT_TOP])
     # The kernel adds SHORT variables, then their sum; few rows meet no more than in array code.
-    additions = max(IN_PAIRS, SHORT + group.rows / SHORT + 8.0)
-    return move_to_sum(sizes, group.rows, charged, total, lambda: room, additions)
+    additions = max(IN_PAIRS, SHORT + group[ROWS] / SHORT + 8.0)
+    return move_to_sum(sizes, group[ROWS], charged, total, lambda: room, additions)
 
 
 def half_square(beta: np.ndarray, f: np.ndarray, slips: np.ndarray) -> Bounded:

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from saddlesvm.kernel.mercer import Kernel, Matrix, dense_if_quicker, in_float64, radial
 
+BYTES = 4  # of a value in the cache
 DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most: 64 MB
 FLOAT32_EXPONENT = (
     1024.0  # largest exponent of the radial kernel that float32 resolves to 1e-4 (derived)
@@ -143,14 +144,13 @@ def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
         out[start : start + few] = (B @ part.T).T
 
 
-def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
-    """Return rows of the radial kernel in `dtype`; in float64 if exponents are too large."""
+def radial_rows(X: Matrix, gamma: float) -> RadialRows:
+    """Return rows of the radial kernel in float32; in float64 if exponents are too large."""
     X = dense_if_quicker(X)
     if sparse.issparse(X):
         half = gamma * np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
         points = X
     else:
-        X = X if dtype == np.float32 else X.astype(np.float64)
         # Distances stay the same, and products become smaller, if the mean is subtracted.
         shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
         half = gamma * np.concatenate(
@@ -158,19 +158,18 @@ def radial_rows(X: Matrix, gamma: float, dtype: type) -> RadialRows:
         )
         points = X - shift
     # float32 rounds a large exponent so much that the kernel value shows it.
-    dtype = dtype if half.max(initial=0.0) <= FLOAT32_EXPONENT else np.float64
+    is_small = half.max(initial=0.0) <= FLOAT32_EXPONENT
+    dtype = np.float32 if is_small else np.float64
     return RadialRows(points.astype(dtype, copy=False), half.astype(dtype), gamma)
 
 
-def row_source(kernel: Kernel, X: Matrix, dtype: type = np.float32) -> RowSource:
-    """Return the source of `kernel`'s rows over the rows of `X`, accurate to about `dtype`."""
+def row_source(kernel: Kernel, X: Matrix) -> RowSource:
+    """Return the source of `kernel`'s rows over the rows of `X`, accurate to about float32."""
     if kernel.precomputed:
         return GivenRows(X, np.arange(X.shape[0]))
     if kernel.metric == "rbf":
-        return radial_rows(X, kernel.gamma, dtype)
-    return PairwiseRows(
-        dense_if_quicker(X if dtype == np.float32 else X.astype(np.float64)), kernel
-    )
+        return radial_rows(X, kernel.gamma)
+    return PairwiseRows(dense_if_quicker(X), kernel)
 
 
 class RowCache:
@@ -183,8 +182,6 @@ class RowCache:
         Bound on the memory for kernel values. Two rows always fit.
     offset : float, default=0.0
         Added to every kernel value: the square of the value of a virtual constant feature.
-    dtype : type, default=float32
-        Precision of the values held.
 
     Attributes
     ----------
@@ -192,22 +189,18 @@ class RowCache:
         The rows that are held, by slot.
     slot : ndarray of shape (source.count,)
         The place of each point's row in the table; -1 if it is not held.
-    computed : int
-        Number of rows computed so far.
     evaluations : int
-        Number of kernel values in them.
+        Number of kernel values computed so far.
     """
 
-    def __init__(
-        self, source: RowSource, megabytes: float, offset: float = 0.0, dtype: type = np.float32
-    ) -> None:
+    def __init__(self, source: RowSource, megabytes: float, offset: float = 0.0) -> None:
         count = max(1, source.count)
-        allowed = int(megabytes * 2**20 / np.dtype(dtype).itemsize)
+        allowed = int(megabytes * 2**20 / BYTES)
         self.buffer: np.ndarray = np.empty(
-            max(min(2, count) * count, min(count * count, allowed)), dtype
+            max(min(2, count) * count, min(count * count, allowed)), np.float32
         )
-        self.offset = self.buffer.dtype.type(offset)
-        self.computed = self.evaluations = 0
+        self.offset = np.float32(offset)
+        self.evaluations = 0
         self._arrange(source)
 
     def _arrange(self, source: RowSource) -> None:
@@ -258,7 +251,6 @@ class RowCache:
         self.slot[missing] = slots
         self.owner[slots] = missing
         self.last_use[slots] = self.clock
-        self.computed += missing.size
         self.evaluations += missing.size * self.source.count
 
     def restrict(self, keep: np.ndarray) -> None:

@@ -152,21 +152,19 @@ class RowTable:
     kernel : Kernel
         A kernel named in :data:`~saddlesvm.kernel.mercer.OF_PRODUCTS`.
     X : array or CSR matrix of shape (n, d)
-    room : ndarray of shape (n, n) or larger, optional
-        For the kernel values.
 
     Attributes
     ----------
     table : KernelTable
     """
 
-    def __init__(self, kernel: Kernel, X: Matrix, room: np.ndarray | None = None) -> None:
+    def __init__(self, kernel: Kernel, X: Matrix) -> None:
         self.kernel = kernel
         self.X = dense_if_quicker(X.astype(np.float64, copy=False))
         n = X.shape[0]
         squares = squares_of(self.X)
         self.half = kernel.gamma * squares if kernel.metric == "rbf" else np.empty(0)
-        values = np.empty((n, n)) if room is None else room.reshape(-1)[: n * n].reshape(n, n)
+        values = np.empty((n, n))
         values[:1] = 0.0
         slots = np.full(n, ABSENT)
         marks = np.array([0, ABSENT])
