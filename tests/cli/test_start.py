@@ -18,7 +18,7 @@ from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
 from saddlesvm.kernel.mercer import KERNELS
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.intercepts import InterceptName
-from saddlesvm.problem.loss import ALIASES, LOSSES, traits_of
+from saddlesvm.problem.loss import LOSS_ALIASES, LOSSES, traits_of
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime import option_names
@@ -100,7 +100,7 @@ def test_the_words_are_those_that_are_registered():
     ):
         named = [word.split(" ")[0] for word in text.split(", ") if word != "..."]
         assert {traits_of(own[name]).task for name in named} == {task}
-    assert {*get_args(ClassificationLoss), *get_args(RegressionLoss)} == {*own, *ALIASES}
+    assert {*get_args(ClassificationLoss), *get_args(RegressionLoss)} == {*own, *LOSS_ALIASES}
     assert {*get_args(option_names.SolverName)} == {
         name for name, kind in SOLVERS.items() if kind.__module__.startswith("saddlesvm.")
     }

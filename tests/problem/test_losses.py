@@ -11,8 +11,8 @@ from hypothesis import assume, example, given, strategies as st
 
 from saddlesvm.problem.arithmetic import logit
 from saddlesvm.problem.loss import (
-    ALIASES,
     ARGUMENTS,
+    LOSS_ALIASES,
     Loss,
     bounds,
     conjugate,
@@ -316,7 +316,7 @@ def test_a_class_that_could_be_a_loss_is_to_be_declared() -> None:
 
 
 def test_aliases_stand_for_names() -> None:
-    assert {make_loss(alias) for alias in ALIASES} == {Hinge(), SquaredHinge(), Logistic(), Squared(), Absolute()}
+    assert {make_loss(alias) for alias in LOSS_ALIASES} == {Hinge(), SquaredHinge(), Logistic(), Squared(), Absolute()}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,59 @@ from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, c
 from saddlesvm.runtime.extras import import_extra
 from saddlesvm.runtime.option_names import Keep
 
+# What to do about each outcome.
+ADVICE = {
+    "certified": "The requested gap is proven. There is nothing to do.",
+    "rule_met": (
+        "The solver's own stopping rule was met first. Lower its threshold, or stop by the gap."
+    ),
+    "stationary": (
+        "The problem is not convex, and no gap bounds the distance to its optimum. Use a positive "
+        "semi-definite kernel, such as 'rbf', or add a multiple of the identity to a precomputed "
+        "matrix."
+    ),
+    "time_limit": "Raise max_time, lower C, or raise tol.",
+    "epoch_limit": "Raise max_iter (None for no limit), or lower C.",
+    "interrupted": (
+        "This is the best model so far; fit again with warm_start or a checkpoint to continue."
+    ),
+    "no_progress": ("The gap stopped falling. Lower C, use float64 data, or use solver='auto'."),
+    "limited_by_rounding": (
+        "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed tol. Scale the "
+        "features (and targets) to similar, moderate size, lower C, or raise tol."
+    ),
+    "failed": (
+        "The arithmetic failed (overflow, or a negative gap). Scale the features to moderate size. "
+        "If they already have moderate size, please report this as a bug."
+    ),
+}
+
+# The values that limits allow.
+ALLOWED = {
+    "max_epochs": LIMIT,
+    "max_time": LIMIT,
+    "certify_every": LIMIT,
+    "tol": RELATIVE_GAP,
+    "gap": NOT_NEGATIVE,
+    "keep": KEEP,
+}
+
+# Epochs before which no fit counts as stalled; guessed.
+STALL_EPOCHS = 64
+# Factor by which the gap or an objective must improve whenever the epochs double; guessed.
+STALL_FACTOR = 0.98
+# Epochs beyond which only the gap counts; guessed.
+LONG_EPOCHS = 20_000
+# Factor by which the gap must then fall whenever the epochs double: 1 / sqrt(epochs) has 0.71.
+LONG_FACTOR = 0.7
+# Share of the primal objective that a smaller dual objective counts as; guessed.
+TINY_SHARE = 1e-6
+
+# What a record takes from a certificate, and the fields of a record that a trace leaves out.
+FIGURES = ("primal", "dual", "gap", "relative_gap", "form", "primal_rounding", "dual_rounding")
+FIGURES_OF = attrgetter(*FIGURES)
+LEFT_OUT = ("coef", "intercept", "form", "primal_rounding", "dual_rounding")
+
 
 class NotCertifiedWarning(ConvergenceWarning):
     """A fit stopped before the requested relative gap was proven.
@@ -65,45 +118,6 @@ class Outcome(StrEnum):
     def advice(self) -> str:
         """Advice for the user, as a sentence."""
         return ADVICE[self]
-
-
-ADVICE = {
-    Outcome.CERTIFIED: "The requested gap is proven. There is nothing to do.",
-    Outcome.RULE_MET: (
-        "The solver's own stopping rule was met first. Lower its threshold, or stop by the gap."
-    ),
-    Outcome.STATIONARY: (
-        "The problem is not convex, and no gap bounds the distance to its optimum. Use a positive "
-        "semi-definite kernel, such as 'rbf', or add a multiple of the identity to a precomputed "
-        "matrix."
-    ),
-    Outcome.TIME_LIMIT: "Raise max_time, lower C, or raise tol.",
-    Outcome.EPOCH_LIMIT: "Raise max_iter (None for no limit), or lower C.",
-    Outcome.INTERRUPTED: (
-        "This is the best model so far; fit again with warm_start or a checkpoint to continue."
-    ),
-    Outcome.NO_PROGRESS: (
-        "The gap stopped falling. Lower C, use float64 data, or use solver='auto'."
-    ),
-    Outcome.LIMITED_BY_ROUNDING: (
-        "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed tol. Scale the "
-        "features (and targets) to similar, moderate size, lower C, or raise tol."
-    ),
-    Outcome.FAILED: (
-        "The arithmetic failed (overflow, or a negative gap). Scale the features to moderate size. "
-        "If they already have moderate size, please report this as a bug."
-    ),
-}
-
-
-ALLOWED = {
-    "max_epochs": LIMIT,
-    "max_time": LIMIT,
-    "certify_every": LIMIT,
-    "tol": RELATIVE_GAP,
-    "gap": NOT_NEGATIVE,
-    "keep": KEEP,
-}
 
 
 @dataclass(frozen=True)
@@ -168,18 +182,6 @@ class Limits:
         if self.max_time is not None and seconds + reserve >= self.max_time:
             return Outcome.TIME_LIMIT, f"{seconds:.3g} s"
         return None
-
-
-# Epochs before which no fit counts as stalled; guessed.
-STALL_EPOCHS = 64
-# Factor by which the gap or an objective must improve whenever the epochs double; guessed.
-STALL_FACTOR = 0.98
-# Epochs beyond which only the gap counts; guessed.
-LONG_EPOCHS = 20_000
-# Factor by which the gap must then fall whenever the epochs double: 1 / sqrt(epochs) has 0.71.
-LONG_FACTOR = 0.7
-# Share of the primal objective that a smaller dual objective counts as; guessed.
-TINY_SHARE = 1e-6
 
 
 class StallWatch:
@@ -317,9 +319,6 @@ class Record:
         )
 
 
-FIGURES = ("primal", "dual", "gap", "relative_gap", "form", "primal_rounding", "dual_rounding")
-FIGURES_OF = attrgetter(*FIGURES)
-LEFT_OUT = ("coef", "intercept", "form", "primal_rounding", "dual_rounding")
 COLUMNS = tuple(column.name for column in fields(Record) if column.name not in LEFT_OUT)
 VALUES = attrgetter(*COLUMNS)
 

@@ -19,6 +19,12 @@ from saddlesvm.runtime.exp_log import exp_of_negative, log_of
 
 INF = math.inf
 EDGE = 1.0 + 1e-15  # relative slack at a bound: a + (s - a) may miss s by a rounding error
+LEAST = 1e-307  # keeps a quotient finite whose divisor may be zero
+# The step of a logistic loss's dual variable: steps at most, the relative length at which bisection
+# ends, and the length of Halley's last step, whose error is of the order of its cube; guessed.
+LOGIT_STEPS = 100
+LOGIT_ROUNDING = 1e-11
+LOGIT_TOLERANCE = 0.3
 
 
 @arithmetic
@@ -54,12 +60,6 @@ def absolute_slopes(a: float, g: float, eps: float, upper: float) -> tuple[float
 def interval_slopes(a: float, g: float, low: float, high: float) -> tuple[float, float]:
     """One-sided slopes of the negated dual with slope `g` inside [low, high]."""
     return select(a <= low, -INF, g), select(a >= high, INF, g)
-
-
-LEAST = 1e-307  # keeps a quotient finite whose divisor may be zero
-LOGIT_STEPS = 100
-LOGIT_ROUNDING = 1e-11
-LOGIT_TOLERANCE = 0.3  # size of Halley's last step; its error is of the order of its cube
 
 
 @arithmetic

@@ -585,9 +585,7 @@ def bound_sums(
     paid, conjugates, coupled, charged, crossed = found
     loss, C, regularizer, rows = facts
     own = regularizer.value(w)
-    norm = norm_of_half(own)
-    if not regularizer.is_half_square:
-        norm = norm_of(w)
+    norm = norm_of_half(own) if regularizer.is_half_square else norm_of(w)
 
     # R(w) is a sum over the features, with the term of rows that are left out.
     added = own

@@ -45,6 +45,16 @@ ARGUMENTS = {
     "bounds": "y, s",
     "largest_curvature": "",
 }  # the methods every loss has, with what they take
+PAIRS = ("slopes", "bounds")  # methods with two results
+# Two rows, on which a method shows whether it takes arrays.
+PROBE = {
+    "a": np.array([0.25, -0.25]),
+    "z": np.array([0.5, -2.0]),
+    "y": np.array([1.0, -1.0]),
+    "q": 1.0,
+    "s": np.array([1.0, 2.0]),
+}
+ESTIMATORS: dict[str, str] = {"classification": "LinearSVC", "regression": "LinearSVR"}
 
 
 class Shape(Enum):
@@ -160,9 +170,6 @@ class Traits:
         return self.origin.partition(".")[0] != PACKAGE
 
 
-ESTIMATORS: dict[str, str] = {"classification": "LinearSVC", "regression": "LinearSVR"}
-ALIASES = LOSS_ALIASES
-
 LOSSES: dict[str, type] = {}  # every registered loss by its name
 Kind = TypeVar("Kind", bound=type)
 
@@ -269,7 +276,7 @@ def register(
         _check_class(kind, options or {})
         origin = origin_of(kind)
         # The same class may be registered again, as in a notebook; no other may take its name.
-        former = LOSSES.get(name) or LOSSES.get(ALIASES.get(name, ""))
+        former = LOSSES.get(name) or LOSSES.get(LOSS_ALIASES.get(name, ""))
         if former is not None and traits_of(former).origin != origin:
             raise ValueError(
                 f"a loss named {name!r} exists already, {traits_of(former).origin}: choose another "
@@ -344,7 +351,7 @@ def parse_loss(text: str) -> tuple[type | None, dict[str, float]]:
         The loss has no such option.
     """
     name, _, listed = text.partition(":")
-    kind = LOSSES.get(ALIASES.get(name, name))
+    kind = LOSSES.get(LOSS_ALIASES.get(name, name))
     if kind is None:
         return None, {}
     if not listed:
@@ -434,17 +441,6 @@ class ArrayMethods(NamedTuple):
     slopes: Method
     curvature: Method
     bounds: Method
-
-
-PAIRS = ("slopes", "bounds")  # methods with two results
-# Two rows, on which a method shows whether it takes arrays.
-PROBE = {
-    "a": np.array([0.25, -0.25]),
-    "z": np.array([0.5, -2.0]),
-    "y": np.array([1.0, -1.0]),
-    "q": 1.0,
-    "s": np.array([1.0, 2.0]),
-}
 
 
 @functools.lru_cache(typed=True)  # losses without options are equal tuples of different types
