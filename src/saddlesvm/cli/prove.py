@@ -99,7 +99,7 @@ def options_for_checker(data: str | list[str], reading: Reading, table: Table) -
     if table.format != "csv" or not isinstance(data, str) or not Path(data).is_file():
         return {}
     # The checker takes positions of columns, which the first line gives.
-    with open_text(Path(data)) as file:
+    with open_text(Path(data)) as (file, _):
         first = next(line for line in file if line.strip())
     separator = max(";\t,", key=first.count)
     cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from saddlesvm.data.column_positions import dropped_positions, label_position
 from saddlesvm.data.data_table import check_classes, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import BeginAnew, Header, Label, Reading
-from saddlesvm.data.streams import open_text, open_with_share, reading
+from saddlesvm.data.streams import open_text, reading
 
 _MISSING_LABEL = frozenset({"", "?", "nan"})
 _WORDS_ADVICE = "(for words, use --columns NAME=category, or saddlesvm.table.read)"
@@ -137,8 +136,7 @@ def delimited_source(path: Path, how: Reading) -> Source:
 def _blocks(path: Path, layout: LineLayout, how: Reading, n_bytes: int) -> Iterator[Block]:
     """Yield the rows of a file in blocks of about `n_bytes`."""
     n_rows = None if n_bytes == WHOLE else rows_in(n_bytes, 8 * layout.n_columns)
-    with reading(path), open_with_share(path) as (file, share):
-        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    with reading(path), open_text(path) as (text, share):
         lines: Iterator[str] = islice(text, layout.skip, None)
         # `loadtxt` skips empty lines, but a block must not consist of them alone.
         if n_rows is not None:
@@ -231,10 +229,10 @@ def find_layout(
         The file is empty, or there is no such label or dropped column.
     """
     # The delimiter is the mark that occurs most often in the first line.
-    with open_text(path) as file:
+    with open_text(path) as (file, _):
         start = _first_line(file)
     delimiter = "\t" if ".tsv" in path.name.lower() else max(";\t,", key=start.count)
-    with open_text(path) as file:
+    with open_text(path) as (file, _):
         reader = csv.reader(file, delimiter=delimiter)
         rows = ((row, reader.line_num) for row in reader if row)
         try:
@@ -342,7 +340,7 @@ def numbered_rows(path: Path, layout: LineLayout) -> Iterator[tuple[int, list[st
     DataError
         A line cannot be split into cells.
     """
-    with open_text(path) as file:
+    with open_text(path) as (file, _):
         reader = csv.reader(islice(file, layout.skip, None), delimiter=layout.delimiter)
         line = layout.skip + 1
         try:

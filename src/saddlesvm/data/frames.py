@@ -7,7 +7,6 @@ the kind of its column; it is named by file, line and column.
 
 from __future__ import annotations
 
-import io
 import json
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -15,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from saddlesvm.data.delimited import (
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, Kind, choose_kinds
 from saddlesvm.data.reading import Header, Label, Reading
-from saddlesvm.data.streams import open_with_share, reading
+from saddlesvm.data.streams import open_bytes, open_text, reading
 from saddlesvm.data.typed_columns import BadCell, typed_frame
 from saddlesvm.runtime.extras import how_to_install
 
@@ -404,7 +403,11 @@ def _read_csv(
         # "none" and "na" are words in a text.
         is_text = kind is not None and kind.name in ("text", "chars")
         missing[name] = [""] if is_text else _MISSING_SPELLINGS
-    with reading(path), open_with_share(path) as (file, share), warnings.catch_warnings():
+    with (
+        reading(path),
+        open_bytes(path, has_lines=True) as (file, share),
+        warnings.catch_warnings(),
+    ):
         # pandas only warns of lines with too many cells; mixed types in a column are no fault.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)
@@ -435,11 +438,6 @@ def _read_csv(
             raise DataError(f"{path}: cannot be read as CSV: {reason}") from None
 
 
-def as_utf8(file: IO[bytes]) -> io.TextIOWrapper:
-    """Return an open file as UTF-8 text, without a byte order mark."""
-    return io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-
-
 def _open_jsonl(path: Path) -> OpenTable:
     """Open a file with a JSON object on each line."""
     import pandas as pd
@@ -465,7 +463,7 @@ def _open_jsonl(path: Path) -> OpenTable:
             yield pd.DataFrame(rows, columns=names), share
 
     def line(row: int) -> str:
-        with reading(path), open_with_share(path) as (file, _), as_utf8(file) as text:
+        with reading(path), open_text(path) as (text, _):
             numbers = (number for number, line in enumerate(text, 1) if not line.isspace())
             return f"line {next(islice(numbers, row, None))}"
 
@@ -478,7 +476,7 @@ def _read_objects(
     """Yield lists of the JSON objects on about `n_bytes` of lines, and the share that was read."""
     rows: list[dict[str, Any]] = []
     size = 0
-    with reading(path), open_with_share(path) as (file, share), as_utf8(file) as text:
+    with reading(path), open_text(path) as (text, share):
         for number, line in enumerate(text, 1):
             if line.isspace():
                 continue

@@ -67,7 +67,7 @@ def idx_source(path: Path, how: Reading) -> Source:
 
 def _read_idx(path: Path) -> np.ndarray:
     """Return the array in an idx file."""
-    with reading(path), open_bytes(path) as file:
+    with reading(path), open_bytes(path) as (file, _):
         # Two zero bytes, the code of the type, the number of dimensions; then four bytes for each
         # size.
         head = file.read(4)

@@ -12,12 +12,10 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeAlias, cast
+from typing import IO, Any, cast
 
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.store_format import HEADER, PARTIAL
-
-Opener: TypeAlias = Callable[[IO[bytes]], IO[bytes]]
 
 FORMATS = (
     "LIBSVM text, CSV, TSV, JSON lines (each plain or compressed with gzip, bzip2 or xz), "
@@ -97,22 +95,6 @@ class DecompressedFile(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
-    def close(self) -> None:
-        """Close the compressed file, too."""
-        self._file.close()
-        super().close()
-
-
-class GzipFileOverFile(gzip.GzipFile):
-    """A gzip file that closes the compressed file, too."""
-
-    def close(self) -> None:
-        """Close both files."""
-        raw: Any = self.fileobj
-        super().close()
-        if raw is not None:
-            raw.close()
-
 
 class ShortLinesFile(io.RawIOBase):
     """Decompressed text without huge lines, which a small file may hold, see `LONGEST_LINE`."""
@@ -141,15 +123,10 @@ class ShortLinesFile(io.RawIOBase):
         buffer[: len(text)] = text
         return len(text)
 
-    def close(self) -> None:
-        """Close the other file, too."""
-        self._file.close()
-        super().close()
-
 
 def open_gzip(raw: IO[bytes]) -> IO[bytes]:
     """Open a gzip file, decompressed."""
-    return cast("IO[bytes]", GzipFileOverFile(fileobj=raw, mode="rb"))
+    return cast("IO[bytes]", gzip.GzipFile(fileobj=raw, mode="rb"))
 
 
 def open_bz2(raw: IO[bytes]) -> IO[bytes]:
@@ -164,7 +141,7 @@ def open_xz(raw: IO[bytes]) -> IO[bytes]:
 
 
 # The first bytes of compressed files.
-_OPENERS: dict[bytes, Opener] = {
+_OPENERS: dict[bytes, Callable[[IO[bytes]], IO[bytes]]] = {
     b"\x1f\x8b": open_gzip,
     b"BZh": open_bz2,
     b"\xfd7zXZ\x00": open_xz,
@@ -195,7 +172,7 @@ def reading(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: {what}") from None
 
 
-def _find_opener(path: Path) -> Opener | None:
+def _find_opener(path: Path) -> Callable[[IO[bytes]], IO[bytes]] | None:
     """Return what opens a compressed file, None if the file is not compressed."""
     with reading(path), path.open("rb") as file:
         head = file.read(8)
@@ -207,31 +184,30 @@ def is_compressed(path: Path) -> bool:
     return _find_opener(path) is not None
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file, decompressed as its first bytes say (its name does not matter)."""
+@contextmanager
+def open_bytes(
+    path: Path, has_lines: bool = False
+) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
+    """Open a file, decompressed as its first bytes say, and tell the share that was read.
+
+    A compressed file that `has_lines` may not have huge ones.
+    """
     opener = _find_opener(path)
-    raw = path.open("rb")
-    return raw if opener is None else opener(raw)
-
-
-def open_lines(path: Path) -> IO[bytes]:
-    """Open a text file as :func:`open_bytes` does, with short lines if it is compressed."""
-    file = open_bytes(path)
-    return file if _find_opener(path) is None else _limit_lines(file, path)
-
-
-def _limit_lines(file: IO[bytes], path: Path) -> IO[bytes]:
-    """Return decompressed text that is refused if a line is too long."""
-    return io.BufferedReader(ShortLinesFile(file, path), PIECE)
+    size = max(1, path.stat().st_size)
+    with path.open("rb") as raw:
+        file: IO[bytes] = raw
+        if opener is not None:
+            file = opener(raw)
+            if has_lines:
+                file = io.BufferedReader(ShortLinesFile(file, path), PIECE)
+        yield file, lambda: raw.tell() / size
 
 
 @contextmanager
-def open_with_share(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
-    """Open a text file, with a function that returns the share that was read, 0 to 1."""
-    opener = _find_opener(path)
-    size = max(1, path.stat().st_size)
-    with path.open("rb") as raw, raw if opener is None else _limit_lines(opener(raw), path) as file:
-        yield file, lambda: raw.tell() / size
+def open_text(path: Path) -> Iterator[tuple[io.TextIOWrapper, Callable[[], float]]]:
+    """Open UTF-8 text as :func:`open_bytes`; a byte order mark is skipped."""
+    with open_bytes(path, has_lines=True) as (file, share):
+        yield io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), share
 
 
 def line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None, None]:
@@ -239,7 +215,7 @@ def line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None
 
     Every block ends with a newline.
     """
-    with open_with_share(path) as (file, share):
+    with open_bytes(path, has_lines=True) as (file, share):
         parts: list[bytes] = []
         text = file.read(n_bytes).removeprefix(_BYTE_ORDER_MARK)
         while text:
@@ -257,16 +233,9 @@ def line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None
 
 def binary_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file, decompressed, without a byte order mark."""
-    with open_lines(path) as file:
-        first = file.readline().removeprefix(_BYTE_ORDER_MARK)
-        if first:
-            yield first
+    with open_bytes(path, has_lines=True) as (file, _):
+        yield file.readline().removeprefix(_BYTE_ORDER_MARK)
         yield from file
-
-
-def open_text(path: Path) -> io.TextIOWrapper:
-    """Open a file as UTF-8 text, decompressed if needed; a byte order mark is skipped."""
-    return io.TextIOWrapper(open_lines(path), encoding="utf-8-sig", newline="")
 
 
 def format_of(path: Path) -> str:
@@ -288,7 +257,7 @@ def format_of(path: Path) -> str:
             return "store"
         raise DataError(f"{path}: is a folder and no store (it has no {HEADER}); give a file")
     refuse_special(path, "data are read more than once: write them to a file first")
-    with reading(path), open_bytes(path) as file:
+    with reading(path), open_bytes(path) as (file, _):
         sample = file.read(_SAMPLE_BYTES)
     if not sample.strip():
         raise DataError(f"{path}: is empty; at least one row is needed")
