@@ -47,38 +47,29 @@ def idx_source(path: Path, how: Reading) -> Source:
         raise DataError(
             f"{path}: has one dimension, so that it holds labels; give the file of images"
         )
-    # If the number of features is known, the rows may be there to be predicted: labels may be
-    # missing.
-    label_file = None
-    if how.label is not False:
-        label_file = _find_label_file(path, required=how.n_features is None)
-    y = None
-    n_bytes = path.stat().st_size
-    if label_file is not None:
-        n_bytes += label_file.stat().st_size
-        y = _read_idx(label_file)
-        if y.shape != images.shape[:1]:
+    labels = _find_label_file(path) if how.label is not False else None
+    if labels is None:
+        # Rows whose number of features is known may be there to be predicted, without labels.
+        if how.label is not False and how.n_features is None:
             raise DataError(
-                f"{label_file}: has labels of shape {y.shape}; {path.name} has {len(images)} "
-                "images; one label for each image is needed"
+                f"{path}: its labels are not beside it, in a file of the same name with 'labels' "
+                "for 'images' and 'idx1' for 'idx3'"
             )
-    return replace(array_source(path, "idx", images, y), n_bytes=n_bytes)
+        return array_source(path, "idx", images, None)
+    source = array_source(path, "idx", images, _read_idx(labels))
+    return replace(source, n_bytes=source.n_bytes + labels.stat().st_size)
 
 
 def _read_idx(path: Path) -> np.ndarray:
     """Return the array in an idx file."""
     with reading(path), open_bytes(path) as (file, _):
-        # Two zero bytes, the code of the type, the number of dimensions; then four bytes for each
-        # size.
+        # Two zero bytes, the code of the type, the number of dimensions; then a size for each.
         head = file.read(4)
-        if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _TYPES or head[3] == 0:
+        is_idx = len(head) == 4 and head[:2] == b"\0\0" and head[2] in _TYPES
+        if not is_idx or not 1 <= head[3] <= _MOST_DIMENSIONS:
             raise DataError(
-                f"{path}: starts with {head.hex(' ')}; an idx file starts with 00 00, "
-                "the code of a type and the number of dimensions"
-            )
-        if head[3] > _MOST_DIMENSIONS:
-            raise DataError(
-                f"{path}: says that it has {head[3]} dimensions; {_MOST_DIMENSIONS} are allowed"
+                f"{path}: starts with {head.hex(' ')}; an idx file starts with 00 00, the code of "
+                f"a type, and the number of dimensions, 1 to {_MOST_DIMENSIONS}"
             )
         sizes = file.read(4 * head[3])
         if len(sizes) < 4 * head[3]:
@@ -99,21 +90,10 @@ def _read_idx(path: Path) -> np.ndarray:
     return np.frombuffer(data, dtype=dtype).reshape(shape)
 
 
-def _find_label_file(path: Path, *, required: bool) -> Path | None:
-    """Return the file of labels beside a file of images, None if there is none."""
-    stem = path.name
-    for ending in _ENDINGS[1:]:
-        stem = stem.removesuffix(ending)
+def _find_label_file(path: Path) -> Path | None:
+    """Return the file of labels beside a file of images, compressed or not; None without it."""
+    stem = re.sub(r"\.(gz|bz2|xz)$", "", path.name)
     # "train-images-idx3-ubyte" has its labels in "train-labels-idx1-ubyte".
     name = re.sub(r"idx\d", "idx1", stem.replace("images", "labels"))
-    if name == stem:
-        if required:
-            raise DataError(
-                f"{path}: its labels are not beside it: its name does not hold the word 'images'"
-            )
-        return None
     candidates = [path.with_name(name + ending) for ending in _ENDINGS]
-    found = next((file for file in candidates if file.is_file()), None)
-    if found is None and required:
-        raise DataError(f"{path}: its labels are not beside it: {name}[.gz] is not there")
-    return found
+    return next((file for file in candidates if name != stem and file.is_file()), None)
