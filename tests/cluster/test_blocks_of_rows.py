@@ -29,7 +29,7 @@ def test_complex_numbers_are_refused(made: type) -> None:
 
 
 def test_a_column_of_text_is_named() -> None:
-    with pytest.raises(ValueError, match=r"column 'town' of X holds text, such as 'Bern'"):
+    with pytest.raises(ValueError, match=r"column 'town' of X holds no numbers .*'Bern'"):
         as_matrix(pd.DataFrame({"size": [1.0, 2.0], "town": ["Bern", "Paris"]}))
 
 

@@ -23,11 +23,11 @@ def frame(**column: Any) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("column", "held"),
     [
-        (np.where(Y, "Bern", "Paris"), r"column 'town' of X holds text, such as 'Paris'"),
-        (pd.Categorical(np.where(Y, "Bern", "Paris")), r"column 'town' of X holds text, such as 'Paris'"),
-        (pd.date_range("2020-01-01", periods=ROWS), r"column 'town' of X holds dates"),
-        (pd.to_timedelta(np.arange(ROWS), unit="D"), r"column 'town' of X holds spans of time"),
-        (np.array([None, [2]] * 6, dtype=object), r"column 'town' of X holds values of type list"),
+        (np.where(Y, "Bern", "Paris"), r"column 'town' of X holds no numbers .*'Paris'"),
+        (pd.Categorical(np.where(Y, "Bern", "Paris")), r"column 'town' of X holds no numbers .*'Paris'"),
+        (pd.date_range("2020-01-01", periods=ROWS), r"column 'town' of X holds no numbers .dates"),
+        (pd.to_timedelta(np.arange(ROWS), unit="D"), r"column 'town' of X holds no numbers .spans of time"),
+        (np.array([None, [2]] * 6, dtype=object), r"column 'town' of X holds no numbers .*'list'"),
     ],
 )
 def test_a_column_that_holds_no_numbers_is_named(kind: Any, column: Any, held: str) -> None:
@@ -37,9 +37,9 @@ def test_a_column_that_holds_no_numbers_is_named(kind: Any, column: Any, held: s
 
 def test_it_is_named_by_predict_and_certify_too() -> None:
     model = LinearSVC().fit(frame(town=1.0 * Y), Y)
-    with pytest.raises(ValueError, match=r"column 'town' of X holds text, such as '3 km'"):
+    with pytest.raises(ValueError, match=r"column 'town' of X holds no numbers .*'3 km'"):
         model.predict(frame(town=["3 km"] * ROWS))
-    with pytest.raises(ValueError, match=r"column 'town' of X holds text"):
+    with pytest.raises(ValueError, match=r"column 'town' of X holds no numbers"):
         certify(frame(town=["3 km"] * ROWS), Y, model.coef_, C=1.0)
 
 

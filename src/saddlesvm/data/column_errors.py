@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Real
 
 import numpy as np
 
@@ -42,30 +41,19 @@ def naming_columns(X: RowsLike) -> Iterator[None]:
 
 def _describe_bad_columns(X: Matrix) -> Iterator[str]:
     """Yield a message for each column of a table that does not hold numbers."""
-    if not hasattr(X, "columns"):
-        return
-    for name in X.columns:
+    for name in getattr(X, "columns", ()):
         values = np.asarray(X[name])
-        what = TIMES.get(values.dtype.kind) or _describe_bad_value(values)
-        if what:
-            yield (
-                f"column {name!r} of X holds {what}: features must be numbers; encode it first "
-                "(OneHotEncoder or another transformer, before the estimator in a pipeline), "
-                "or leave it out"
-            )
-
-
-def _describe_bad_value(values: np.ndarray) -> str | None:
-    """Return the first value that is not a number, in words; None if all are numbers."""
-    if values.dtype.kind in "biuf":
-        return None
-    for value in values.ravel().tolist():
-        # Text that spells a number can be converted.
-        if isinstance(value, str):
+        found = TIMES.get(values.dtype.kind)
+        if found is None:
             try:
-                float(value)
-            except ValueError:
-                return f"text, such as {value[:40]!r}"
-        elif not isinstance(value, Real) and not is_missing(value):
-            return f"values of type {type(value).__name__}"
-    return None
+                for value in values.ravel().tolist():
+                    if not is_missing(value):
+                        float(value)
+                continue
+            except (TypeError, ValueError) as error:
+                found = str(error)
+        yield (
+            f"column {name!r} of X holds no numbers ({found}): encode it first "
+            "(OneHotEncoder or another transformer, before the estimator in a pipeline), or leave "
+            "it out"
+        )

@@ -285,41 +285,36 @@ def _looks_like_header(
     if _has_repeated_word(first, others):
         return False
 
-    # Forget the columns that are left out: they may hold anything.
-    second = others[0] if others and len(others[0]) == len(first) else None
-    if drop:
-        dropped = dropped_positions(drop, None, len(first), str(path))
-        kept = [k for k in range(len(first)) if k not in dropped]
-        if isinstance(label, int) and not isinstance(label, bool):
-            label_column = label % len(first)
-            label = kept.index(label_column) if label_column in kept else None
-        second = None if second is None else [second[k] for k in kept]
-        first = [first[k] for k in kept]
+    # The columns that are left out may hold anything.
+    dropped = dropped_positions(drop, None, len(first), str(path))
+    kept = [k for k in range(len(first)) if k not in dropped]
+    label_column = None
+    if isinstance(label, int) and not isinstance(label, bool):
+        label_column = label % len(first)
+    elif label is not False and kept:
+        label_column = kept[-1]
 
     # If only the label of the first line is a word, it is a header exactly if the label below is
     # a number.
-    features = first
-    position = -1 if label is None or isinstance(label, str) else int(label)
-    if label is not False and -len(first) <= position < len(first):
-        label_cell = first[position]
-        label_column = position % len(first)
-        features = [cell for column, cell in enumerate(first) if column != label_column]
-        if second is not None and all(map(is_number, features)):
-            is_word = not is_number(label_cell) and label_cell not in _MISSING_LABEL
-            return is_word and is_number(second[position])
+    features = [k for k in kept if k != label_column]
+    has_second = bool(others) and len(others[0]) == len(first)
+    if label_column is not None and has_second and all(is_number(first[k]) for k in features):
+        cell = first[label_column]
+        is_word = not is_number(cell) and cell not in _MISSING_LABEL
+        return is_word and is_number(others[0][label_column])
 
-    features = [cell for cell in features if cell.lower() not in MISSING_WORDS]
-    n_numbers = sum(map(is_number, features))
-    if 0 < n_numbers < len(features):
-        odd = next(cell for cell in features if not is_number(cell))
+    cells = [first[k] for k in features if first[k].lower() not in MISSING_WORDS]
+    n_numbers = sum(map(is_number, cells))
+    if 0 < n_numbers < len(cells):
+        odd = next(cell for cell in cells if not is_number(cell))
         raise DataError(f"{path}: line 1: mixes numbers and text ({odd!r}); {_HEADER_ADVICE}")
-    longest = max(first, key=len)
+    longest = max((first[k] for k in kept), key=len, default="")
     if n_numbers == 0 and len(longest) > _LONGEST_NAME:
         raise DataError(
             f"{path}: line 1 holds no numbers, as a line of column names does, but a cell is too "
             f"long for a name: {longest[:40]!r} ...; {_HEADER_ADVICE}"
         )
-    return n_numbers == 0 and len(features) > 0
+    return n_numbers == 0 and len(cells) > 0
 
 
 def _has_repeated_word(first: list[str], others: list[list[str]]) -> bool:
