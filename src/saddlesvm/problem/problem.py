@@ -573,6 +573,7 @@ def make_problem(
     s = np.empty(0)
     if weights is not None:
         s = np.ascontiguousarray(weights, dtype=np.float64)
+    if s.size:
         heavy = s[chosen] > 0.0
         if not heavy.all():
             chosen = chosen[heavy]

@@ -205,24 +205,12 @@ class InMemory(Passes):
 
         return run_pieces(work_on_part, count, worthwhile(seconds, self.threads))
 
-    def margins(self, w: np.ndarray) -> np.ndarray:
-        """Return ``x_i . w`` of the rows; a single thread makes a plain call."""
-        if self.threads > 1:
-            return super().margins(w)
-        z = np.empty(self.members.size)
-        dot_rows(self.X, self.members, np.ascontiguousarray(w, dtype=np.float64), z)
-        return z
-
     def pull(self, alpha: np.ndarray) -> np.ndarray:
         """Return ``sum_i alpha_i x_i`` over the rows, in one part if there are several classes."""
         # The sums of several classes are large: adding them up takes longer than threads save.
         if self.threads > 1 and alpha.ndim > 1:
             return replace(self, threads=1).pull(alpha)
-        if self.threads > 1 or alpha.ndim > 1:
-            return super().pull(alpha)
-        w = np.zeros(self.X.n_features + 1)
-        add_rows(self.X, self.members, alpha, w)
-        return w
+        return super().pull(alpha)
 
     def select(self, members: np.ndarray) -> InMemory:
         """Return passes over other rows of the same matrix."""
