@@ -153,7 +153,7 @@ def test_an_early_stop_exits_with_3_and_advises_by_options(run, told):
         (["convert", "toy"], "give the data first, then the name of the store"),
         (
             ["train", "toy", "--tol", "0"],
-            "--tol 0 never ends a fit: give --set gap=NUMBER, --max-iter or --max-time too\n",
+            "--tol 0 never ends a fit: give --set gap, --max-iter or --max-time too\n",
         ),
         (["train", "toy", "--seed", "-1"], "--seed must be a whole number from 0 to 2^32 - 1; got -1"),
         (["nonsense"], "there is no command 'nonsense'"),

@@ -94,7 +94,7 @@ def test_train_chooses_C_on_the_command_line(capsys):
         (["path", "heart", "--C", "1"], "two numbers are needed, the smaller one first"),
         (["path", "heart", "--C", "2,1"], "two numbers are needed, the smaller one first"),
         (["path", "heart", "--penalty", "l1", "--lambda", "1e-3,1"], "goes over C: give --C LOW,HIGH, not --lambda"),
-        (["path", "heart", "--tol", "0"], "gap must be a number between 0 and 1"),
+        (["path", "heart", "--tol", "0"], "--tol must be a number between 0 and 1"),
         (["train", "heart", "--C", "best"], "a number, several with commas, as in 0.1,1,10, or auto is allowed"),
     ],
 )

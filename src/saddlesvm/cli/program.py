@@ -34,7 +34,7 @@ FOR_PYTHON = (
     r"|,? or None\b( for no limit)?|(?<=be )None, "
 )
 # Parameters of estimators whose option has another name, or none.
-OTHER_NAMES = {"random_state": "--seed", "gap": "--set gap=NUMBER"}
+OTHER_NAMES = {"random_state": "--seed", "gap": "--set gap"}
 
 
 class Program(click.Group):
@@ -114,6 +114,8 @@ def replace_parameters(message: str, words: Sequence[str]) -> str:
     options = {param.name: param for param in params if isinstance(param, click.Option)}
     flags = {str(name): flag_of(param) for name, param in options.items()}
     flags |= OTHER_NAMES
+    if words[0] == "path":
+        flags["gap"] = "--tol"
     message = re.sub(FOR_PYTHON, "", message)
 
     # A parameter with its value: header=True becomes --header yes.
