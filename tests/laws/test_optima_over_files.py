@@ -21,7 +21,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD, Blocks
 from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
-from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from support import ALL_LOSSES, labels, matrix, named
 from support.mapped import D, N, close_enough, mapped, mapped_csr, streamed
 
@@ -48,7 +48,7 @@ class Way:
 WAYS = {
     "newton": Way(NewtonOnFiles(), SMOOTH, 1e-7, 20, options=UNEQUAL),
     "newton without room for a matrix": Way(NewtonOnFiles(memory=0.0), SMOOTH, 1e-7, 60, sparse=True, options=UNEQUAL),
-    "active set": Way(ActiveSetOnFiles(), KINKED, 1e-6, 60, (0.01, 1.0, 1e3), options=NARROW),
+    "active set": Way(NewtonOnFiles(), KINKED, 1e-6, 60, (0.01, 1.0, 1e3), options=NARROW),
 }
 ALL = [
     *((name, *one) for name, way in WAYS.items() for one in itertools.product(way.losses, INTERCEPTS, way.Cs)),

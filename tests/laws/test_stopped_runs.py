@@ -22,7 +22,7 @@ from saddlesvm.kernel.kernel_problem import make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.problem import is_classification
@@ -31,7 +31,7 @@ from saddlesvm.solvers import SOLVERS, Blocks
 from saddlesvm.solvers.auto_on_files import AutoOnFiles
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial
-from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from support import labels, matrix, named, small_problem
 from support.classes import blobs
 from support.mapped import mapped, streamed
@@ -102,15 +102,13 @@ def test_in_memory(name: str, loss: Loss, kind: str, C: float) -> None:
     no_worse_than_zero(seen)
 
 
-@pytest.mark.parametrize("solver", [Blocks(), AutoOnFiles(), NewtonOnFiles(), ActiveSetOnFiles()], ids=lambda s: s.name)
+@pytest.mark.parametrize("solver", [Blocks(), AutoOnFiles(), NewtonOnFiles()], ids=lambda s: s.name)
 @POSED
 def test_over_files(solver: Any, loss: Loss, kind: str, C: float, tmp_path: Path) -> None:
     """Neither objective of a longer run is worse, through every change of the solver, multiples at its end included.
 
     The bounds of balanced points, with a free intercept, and of multiples are left out: they may be lower.
     """
-    if isinstance(solver, NewtonOnFiles | ActiveSetOnFiles) and is_smooth(loss) != isinstance(solver, NewtonOnFiles):
-        pytest.skip("another solver's losses")
     X = matrix(200, 6)
     file, y = mapped(X, tmp_path), labels(X, loss)
 

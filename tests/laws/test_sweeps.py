@@ -24,7 +24,7 @@ from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
 from saddlesvm.solvers.auto_on_files import AutoOnFiles
 from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, MultinomialOnFiles
-from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.sweeps import KEPT_BYTES, reader_of
 from support import labels, matrix
 from support.classes import blobs
@@ -90,7 +90,7 @@ def sweeps() -> Iterator[tuple[str, Sweeps]]:
             Sweeps(single, Blocks(), Limits(tol=1e-3), stops, passes=None if kept else 1),
         )
     room = two_classes(Hinge(), plan=UNEQUAL, C=30.0, kept_bytes=400 * 90)  # for about 90 rows
-    for name, solver in {"active set": ActiveSetOnFiles(), "auto, active set": AutoOnFiles()}.items():
+    for name, solver in {"active set": NewtonOnFiles(), "auto, active set": AutoOnFiles()}.items():
         yield name, Sweeps(room, solver, Limits(tol=1e-6, max_epochs=60), (1, 4, 8, 10))
     for intercept in ("regularized", "free"):
         hard = two_classes(SquaredHinge(), sizes=FALLING, plan=UNEQUAL, C=1e3, intercept=intercept)

@@ -14,7 +14,7 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.linear_fit import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
+from saddlesvm.problem.losses import Logistic, SquaredHinge
 from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
@@ -117,10 +117,7 @@ def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> Non
     assert reader.bytes_read <= (one.epochs + 1 + ahead) * X.nbytes
 
 
-def test_losses_with_kinks_are_refused(tmp_path: Path) -> None:
+def test_rows_in_memory_are_refused() -> None:
     X = matrix(N, D)
-    problem = streamed(mapped(X, tmp_path), labels(X, Hinge()), Hinge())
-    with pytest.raises(ValueError, match="smooth losses only, not hinge"):
-        fit(problem, NewtonOnFiles())
     with pytest.raises(ValueError, match="reads rows from files"):
         fit(make_problem(as_rows(X), labels(X, SquaredHinge()), SquaredHinge(), C=1.0), NewtonOnFiles())

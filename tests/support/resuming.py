@@ -29,7 +29,7 @@ from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
-from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles
+from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import csr, labels, matrix
 from support.classes import blobs
@@ -170,7 +170,7 @@ def over_files() -> Iterator[tuple[str, Cell]]:
         where, kept = "files, sparse" if sparse else "files", {"kept_bytes": 10**6}
         yield f"hinge on {where}, 0 kept", Cell(on_files(Hinge(), sparse, kept_bytes=0), Blocks(), SHORT, not sparse)
         yield f"hinge on {where}, all kept", Cell(on_files(Hinge(), sparse, **kept), Blocks(), SHORT, sparse)
-        yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), ActiveSetOnFiles(), Limits(1e-9), not sparse)
+        yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), NewtonOnFiles(), Limits(1e-9), not sparse)
         yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), AutoOnFiles(), Limits(1e-9), sparse)
         yield f"elastic net on {where}", Cell(on_files(Hinge(), sparse, penalty=ElasticNet(0.5)), Blocks(), SHORT, True)
         for k, intercept in enumerate(INTERCEPTS):

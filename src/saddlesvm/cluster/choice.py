@@ -13,7 +13,7 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.rows.memory_plan import LEAST_MEMORY
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
-from saddlesvm.solvers.auto_on_files import INSIDE
+from saddlesvm.solvers.active_set import INSIDE
 from saddlesvm.solvers.memory_equations import SPANNING
 
 LEAST_ROOM = 0.03  # share of the rows that the active set must have room for; measured: 3 to 5 %

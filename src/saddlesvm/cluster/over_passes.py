@@ -37,7 +37,7 @@ from saddlesvm.cluster.tasks import (
 )
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.bounds import add_sizes
-from saddlesvm.problem.loss import Loss, is_smooth
+from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
 from saddlesvm.solvers.active_set import ActiveSet
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import PassSums, Setting
@@ -183,6 +183,8 @@ class PassRounds(ClusterMethod):
             self.methods[left[number]].learn(self.setting, solution.found)
 
         self.certify_points(left, found)
+        for k in left:
+            self.follow_newton(k)
         self.rounds += 1
         slowest = max((solution.seconds for solution in solutions), default=0.0)
         cost = answer._replace(
@@ -200,6 +202,13 @@ class PassRounds(ClusterMethod):
         self.sent_down = count_bytes(questions) * len(self.engine.parts)
         return there, answer
 
+    def follow_newton(self, k: int) -> None:
+        """Go on with the active set if steps of Newton's method overshoot."""
+        newton = self.methods[k]
+        if isinstance(newton, ActiveSet) or is_cornerless(self.plan.loss) or not self.live[k]:
+            return
+        self.methods[k] = ActiveSet.follow(newton, self.most) or newton
+
     def find_outcome(self) -> Outcome | None:
         """Return the outcome if nothing is left to do; end if the method does not suit."""
         outcome = super().find_outcome()
@@ -211,7 +220,8 @@ class PassRounds(ClusterMethod):
 
     def is_limited(self, k: int) -> bool:
         """Return True if rounding hides the rest of a problem's gap, or what Newton could gain."""
-        has_ended = is_smooth(self.plan.loss) and self.methods[k].ended
+        method = self.methods[k]
+        has_ended = method.ended and not isinstance(method, ActiveSet)
         return bool(has_ended or super().is_limited(k))
 
     def certify_points(self, problems: list[int], found: PassAnswers) -> None:

@@ -1,4 +1,7 @@
-"""The active-set method for piecewise linear losses: solve for the free rows, held in memory.
+"""The active-set method: solve for the free rows, held in memory.
+
+It is for piecewise linear losses, and for losses with corners if nearly all rows lie where the loss
+is linear: separable rows at a large C.
 
 At weights w, the losses of decided rows are replaced by their linear pieces, ``-a_i z -
 phi_i*(-a_i)``; the free rows U (:mod:`saddlesvm.solvers.free_rows`) keep their losses. What comes
@@ -16,11 +19,11 @@ which weighs as much as they all do; a linear term corrects the sample's slope a
 (as variance reduction does in stochastic gradients). The sample says how the objective bends beyond
 the free rows.
 
-A free intercept is charged half the square of its way from the point looked at, less if C is
-small. The multipliers' sum is then that way, over C, and goes to zero with it: the rows' own
-curvature is so much larger that a pass shortens the way many times (Rockafellar 1976, "Monotone
-operators and the proximal point algorithm"). What is left of the sum is taken from the multipliers
-of the rows taken along. So a dual point with the sum zero needs no further pass either.
+A free intercept is charged half the square of its way from the point looked at, less if the
+objective is small. The multipliers' sum is then that way, over C, and goes to zero with it: the
+rows' own curvature is so much larger that a pass shortens the way many times (Rockafellar 1976,
+"Monotone operators and the proximal point algorithm"). What is left of the sum is taken from the
+multipliers of the rows taken along. So a dual point with the sum zero needs no further pass either.
 
 It begins at the solution of a random sample of the rows. With room for 3 to 5 % of the rows it
 takes four to eight passes to a gap of 1e-6 (416,666 x 60 and 3,750,000 x 100, hinge, C from 0.001
@@ -30,7 +33,7 @@ to 10,000).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -56,16 +59,22 @@ from saddlesvm.solvers.over_passes import LARGEST, SIZES, OverPasses, Setting
 from saddlesvm.solvers.search import PLACES, find_better
 from saddlesvm.solvers.taken_rows import join_pieces
 
+if TYPE_CHECKING:
+    from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
+
 ROUGH = 1e-3  # relative gap to which a sample is solved; a guess
 CAREFUL = 0.1  # gap of a solution, as a share of the one asked for; a guess
 FILLED = 0.8  # share of the room for rows that the next width is expected to fill; a guess
 # Share of the room for decided rows, above a relative gap; guesses.
 DRAWN = ((1e-2, 0.5), (1e-4, 0.25), (-1.0, 0.1))
-# How much larger the sum of the losses' slopes is than the charge for a free intercept's move by 1;
-# a guess.
+# How much larger the objective is than the charge for a free intercept's move by 1, at least; a
+# guess.
 LIGHT = 100.0
 # Passes in a row, each at a 64th of the width, in which too many rows have the same margin.
 CROWDED = 3
+# Rows for each feature that must have room: about one is strictly inside its bounds.
+INSIDE = 4
+FIRST_WIDTH = 1.0  # of a run that follows Newton's method: a margin; a guess
 ROUNDED = 1e-13  # change of the objective, relative to it, that rounding hides; a guess
 
 
@@ -166,8 +175,8 @@ class Posed(NamedTuple):
         """Return the problem over the rows taken along, their multipliers, and the stretch factor.
 
         The free rows come first. The rows drawn weigh as much as all decided rows; a linear term
-        makes their slope at the point of the pass that of all. If C is small, a free intercept's
-        virtual feature is stretched by the factor, and its weight shrinks.
+        makes their slope at the point of the pass that of all. If the objective is small, a free
+        intercept's virtual feature is stretched by the factor, and its weight shrinks.
         """
         setting = self.setting
         C = setting.C
@@ -191,8 +200,12 @@ class Posed(NamedTuple):
         found.drawn = []
         stretch = 1.0
         if intercept.constrained:
-            # A charge of half the square of the intercept's way: a penalty around this point.
-            stretch = max(1.0, np.sqrt(LIGHT / (C * max(float(found.rows[0]), 1.0))) / X.bias)
+            # A charge of half the square of the intercept's way: a penalty around this point. It is
+            # light beside the objective, whatever C and the size of the rows are.
+            paid = float(found.sums[0])
+            objective = primal_of(C, paid, setting.regularizer.value(self.w))
+            if objective > 0.0:
+                stretch = max(1.0, np.sqrt(LIGHT / objective) / X.bias)
             norms = norms + (stretch**2 - 1.0) * X.bias**2
             X = X._replace(bias=stretch * X.bias)
             fixed[-1] = stretch * fixed[-1] + self.w[-1] / stretch
@@ -308,6 +321,18 @@ class ActiveSet(OverPasses):
         """Return a run that begins at these weights, with room for so many of the rows."""
         room = min(most / max(rows, 1), 1.0)
         return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=room)
+
+    @classmethod
+    def follow(cls, newton: NewtonOverPasses, most: int) -> ActiveSet | None:
+        """Return a run that goes on from Newton's method over passes if that overshoots.
+
+        None if it does not, or if there is no room for the rows near the corners of the loss.
+        """
+        if not newton.overshoots or most < INSIDE * newton.at.size:
+            return None
+        run = cls.begin(newton.run.best.w, most, newton.n)
+        run.width = np.inf if run.room >= 1.0 else FIRST_WIDTH
+        return run
 
     @property
     def remark(self) -> str:

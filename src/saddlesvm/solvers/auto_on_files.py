@@ -24,6 +24,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
+from saddlesvm.solvers.active_set import INSIDE
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
 from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
@@ -31,7 +32,7 @@ from saddlesvm.solvers.costs import epoch_cost
 from saddlesvm.solvers.linear_algebra import LOOP_SPEED, SYRK_SPEED
 from saddlesvm.solvers.memory_equations import FIRST_PRODUCTS, SPANNING, TYPICAL_PRODUCTS
 from saddlesvm.solvers.newton import Newton
-from saddlesvm.solvers.newton_on_files import ActiveSetOnFiles, NewtonOnFiles, count_room
+from saddlesvm.solvers.newton_on_files import NewtonOnFiles, count_room
 from saddlesvm.solvers.newton_over_passes import is_wide
 from saddlesvm.solvers.phases import Choosing, ChosenState, epochs_left, in_words
 from saddlesvm.solvers.sweeps import OverFiles
@@ -47,9 +48,6 @@ FEWEST = 2  # sweeps of coordinate descent before the first comparison; a guess
 # longer than the pass; derived.
 AT_ONCE = 300
 SHARE = 0.25  # of the memory, that the matrices of Newton's method may take; a guess
-# Rows per feature that must fit into the memory for the active set: about one is strictly inside
-# its bounds.
-INSIDE = 4
 BEND = 1.0  # share of the rows that bend if the loss' derivative has no corner
 BEND_CORNERED = 0.5  # the same if it has corners; a guess
 DESCENT = "blocks"
@@ -124,9 +122,7 @@ class AutoOnFiles(OverFiles, Choosing):
         if state.phase == DESCENT:
             return Blocks()
         memory = SHARE * self.memory
-        if problem.is_smooth:
-            return NewtonOnFiles(memory / self.problems)
-        return ActiveSetOnFiles(memory)
+        return NewtonOnFiles(memory / self.problems, memory)
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Return True if Newton's method is allowed, which takes nothing but weights of a start."""

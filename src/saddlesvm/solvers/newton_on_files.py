@@ -11,7 +11,6 @@ sweeps, whatever C is.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -31,7 +30,7 @@ from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary
 from saddlesvm.solvers.newton import AT_START
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses, is_wide
-from saddlesvm.solvers.over_passes import Setting
+from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.sweeps import (
     FEWEST_BLOCKS,
     Sweeps,
@@ -43,6 +42,8 @@ from saddlesvm.solvers.sweeps import (
     sums_without_rows,
 )
 from saddlesvm.solvers.taken_rows import WORK_BYTES
+
+FACTORS = 2.5e8  # bytes of factored matrices of the active set; a guess
 
 
 class CarriedDuals:
@@ -100,14 +101,42 @@ class PassesState(SweepState):
 
 
 @dataclass(frozen=True)
-class PassesOverFiles(Sweeps):
-    """The base class of solvers whose sweep is a pass of a method over passes."""
+class NewtonOnFiles(Sweeps):
+    """Newton's method over rows that are read block by block; an epoch is a sweep.
+
+    Losses with kinks take the active-set method in its place. So do losses with corners if steps of
+    Newton's method overshoot, as those of separable rows do at a large C.
+
+    Parameters
+    ----------
+    memory : float, default=inf
+        Bytes that the matrices of a problem may take. If they take more, a sweep is a product with
+        the matrix.
+    factors : float, default=2.5e8
+        Bytes that factored matrices of the active set may take.
+    """
 
     name: ClassVar[str] = "newton"
+    memory: float = field(default=np.inf, repr=False)
+    factors: float = field(default=FACTORS, repr=False)
 
-    @abstractmethod
-    def begin_method(self, problem: Problem, w: np.ndarray) -> Any:
-        """Begin the method at these weights."""
+    def check_problem(self, problem: Problem) -> Problem:
+        """Return the problem; raise ValueError for kinks with multipliers of a given sum."""
+        if not (problem.is_smooth or problem.intercept.homogeneous):
+            raise ValueError(
+                f"Newton's method over rows in files takes {loss_name(problem.loss)} with "
+                "multipliers whose sum is free or zero only, not with intercept "
+                f"{str(problem.intercept)!r}"
+            )
+        return super().check_problem(problem)
+
+    def begin_method(self, problem: Problem, w: np.ndarray) -> OverPasses:
+        """Begin the method of the loss at these weights."""
+        n = problem.members.size
+        if not problem.is_smooth:
+            return ActiveSet.begin(w, count_room(problem), n)
+        free = problem.scale if problem.intercept.constrained else 0.0
+        return NewtonOverPasses.begin(w, n, wide=is_wide(w.size, self.memory), free=free)
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Return True: the weights of a start are all that a run takes."""
@@ -115,8 +144,40 @@ class PassesOverFiles(Sweeps):
 
     def setting(self, problem: Problem, target: float) -> Setting:
         """Return the problem as the method has it, to be solved to a relative gap."""
-        room = float(problem.rooms.kept_bytes)
-        return Setting(problem.loss, problem.C, problem.regularizer, target, room)
+        return Setting(problem.loss, problem.C, problem.regularizer, target, self.factors)
+
+    def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
+        """Begin at the solution of a block, of chunks from all over the files."""
+        pairs = zip(problems, states, strict=True)
+        due = [(problem, state) for problem, state in pairs if needs_sample(problem, state)]
+        if not due:
+            return
+        block = read_sample(problems[0])
+        for problem, state in due:
+            local = problem.of_block(block)
+            state.rows_touched += local.members.size
+            if not local.members.size:
+                continue
+            if isinstance(state.method, ActiveSet):
+                self.begin_active_set(problem, state.method, local)
+                continue
+            w = np.zeros(problem.n_features + 1)
+            machine = Binary.from_problem(local)
+            state.method.start_at(solve_sample(local, machine, problem.members.size, w))
+
+    def begin_active_set(self, problem: Problem, method: ActiveSet, local: Problem) -> None:
+        """Begin at the solution of a sample, or with the free rows of a sample at a given point."""
+        if method.at.any():
+            # The sample tells how many rows are free there.
+            z = margins(local, method.at)
+            method.width = width_of(local.of_members, z, 0.5 * FILLED * method.room)
+            return
+        question = method.sample_question(method.most / max(local.members.size, 1))
+        found = question.empty()
+        question.add_to(found, local.terms, local.members)
+        setting = self.setting(problem, 0.0)
+        sample = method.of_sample(setting, problem.members.size)
+        method.learn(setting, sample.solve(found))
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PassesState:
         """Begin; no row is read."""
@@ -189,6 +250,23 @@ class PassesOverFiles(Sweeps):
         state.estimate = np.inf if state.proving else method.estimate
         state.satisfied = method.ended and not state.proving
         state.proves_itself = not proof_is_due and method.proves(problem.intercept)
+        if state.estimate > target and not state.proving:
+            self.follow_newton(problem, state)
+
+    def follow_newton(self, problem: Problem, state: PassesState) -> None:
+        """Go on with the active set if steps of Newton's method overshoot."""
+        newton = state.method
+        if isinstance(newton, ActiveSet) or problem.is_cornerless:
+            return
+        method = ActiveSet.follow(newton, count_room(problem))
+        if method is None:
+            return
+        state.method = method
+        state.remark = f"{newton.remark}: it went too far, and the active set goes on"
+        # The first sweep of the active set proves the best dual point once more.
+        state.dual_bound = nothing()
+        state.proves_itself = False
+        state.satisfied = False
 
     def solution(self, problem: Problem, state: PassesState) -> Point:
         """Return the point of the last sweep, with its certificate if that was proven."""
@@ -211,109 +289,19 @@ class PassesOverFiles(Sweeps):
         return Point(method.model, state.alpha, evaluation=evaluation)
 
 
-@dataclass(frozen=True)
-class NewtonOnFiles(PassesOverFiles):
-    """Newton's method over rows that are read block by block, for smooth losses.
-
-    Estimators choose this solver for such rows if it is predicted to take less time than
-    :class:`~saddlesvm.solvers.blocks.Blocks`, and with ``solver="newton"``. An epoch is a sweep.
-
-    Parameters
-    ----------
-    memory : float, default=inf
-        Bytes that the matrices of a problem may take. If they take more, a sweep is a product with
-        the matrix.
-    """
-
-    memory: float = field(default=np.inf, repr=False)
-
-    def check_problem(self, problem: Problem) -> Problem:
-        """Return the problem; raise ValueError for a loss with kinks."""
-        if not problem.is_smooth:
-            raise ValueError(
-                "Newton's method over rows in files takes smooth losses only, not "
-                f"{loss_name(problem.loss)}: use solver='auto', 'blocks', or loss='squared_hinge'"
-            )
-        return super().check_problem(problem)
-
-    def begin_method(self, problem: Problem, w: np.ndarray) -> NewtonOverPasses:
-        """Begin the method at these weights."""
-        free = problem.scale if problem.intercept.constrained else 0.0
-        wide = is_wide(w.size, self.memory)
-        return NewtonOverPasses.begin(w, problem.members.size, wide=wide, free=free)
-
-    def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
-        """Begin at the solution of a block, of chunks from all over the files."""
-        for state in states:
-            if state.method.passes or state.method.at.any() or state.work.block:
-                return
-        n_blocks = reader_of(problems[0]).n_blocks
-        rows = min(problem.members.size for problem in problems) / n_blocks
-        if n_blocks < FEWEST_BLOCKS or rows < AT_START * states[0].method.at.size:
-            return
-        block = read_sample(problems[0])
-        for problem, state in zip(problems, states, strict=True):
-            local = problem.of_block(block)
-            state.rows_touched += local.members.size
-            if local.members.size > 0:
-                w = np.zeros(problem.n_features + 1)
-                n = problem.members.size
-                state.method.start_at(solve_sample(local, Binary.from_problem(local), n, w))
-
-
-@dataclass(frozen=True)
-class ActiveSetOnFiles(PassesOverFiles):
-    """The active-set method over rows in files, for piecewise linear losses; an epoch is a sweep.
-
-    Estimators choose this solver for such rows with ``solver="auto"``, if blocks of the dual are
-    slow.
-
-    Parameters
-    ----------
-    memory : float, default=2.5e8
-        Bytes that factored matrices may take.
-    """
-
-    memory: float = field(default=2.5e8, repr=False)
-
-    def check_problem(self, problem: Problem) -> Problem:
-        """Return the problem; raise ValueError for a smooth loss, or multipliers of a given sum."""
-        if problem.is_smooth or not problem.intercept.homogeneous:
-            what = f"{loss_name(problem.loss)} with intercept {str(problem.intercept)!r}"
-            raise ValueError(
-                "the active set is for piecewise linear losses whose multipliers have no given "
-                f"sum, not {what}"
-            )
-        return super().check_problem(problem)
-
-    def begin_method(self, problem: Problem, w: np.ndarray) -> ActiveSet:
-        """Begin the method at these weights."""
-        return ActiveSet.begin(w, count_room(problem), problem.members.size)
-
-    def setting(self, problem: Problem, target: float) -> Setting:
-        """Return the problem as the method has it."""
-        return super().setting(problem, target)._replace(memory=self.memory)
-
-    def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
-        """Begin at the solution of a sample: a block, of chunks from all over the files."""
-        if states[0].method.width != 0.0:
-            return
-        block = read_sample(problems[0])
-        for problem, state in zip(problems, states, strict=True):
-            local = problem.of_block(block)
-            method = state.method
-            setting = self.setting(problem, 0.0)
-            state.rows_touched += local.members.size
-            if method.at.any():
-                # A point is given: the sample tells how many rows are free there.
-                z = margins(local, method.at)
-                method.width = width_of(local.of_members, z, 0.5 * FILLED * method.room)
-                continue
-            question = method.sample_question(method.most / max(local.members.size, 1))
-            found = question.empty()
-            question.add_to(found, local.terms, local.members)
-            sample = method.of_sample(setting, problem.members.size)
-            method.learn(setting, sample.solve(found))
+def needs_sample(problem: Problem, state: PassesState) -> bool:
+    """Return True if a run begins now, and at a sample: if that has enough rows."""
+    method = state.method
+    if state.work.block:
+        return False
+    if isinstance(method, ActiveSet):
+        return method.width == 0.0
+    if method.passes or method.at.any():
+        return False
+    n_blocks = reader_of(problem).n_blocks
+    return (
+        n_blocks >= FEWEST_BLOCKS and problem.members.size / n_blocks >= AT_START * method.at.size
+    )
 
 
 def _keep_better(

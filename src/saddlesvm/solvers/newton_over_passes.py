@@ -11,10 +11,8 @@ product. For several classes a sample of the rows is taken along in each pass, a
 gradients over it find the step in memory, corrected by what the last steps told.
 
 If hardly more rows bend than there are features, a step along directions that no such row holds is
-far too long, and a shorter step along it is of no use. The step is then sought anew with a larger
-penalty (Levenberg 1944, Marquardt 1963, "An algorithm for least-squares estimation of nonlinear
-parameters"), which falls while steps succeed: 32 fits of separable rows at C = 1e6 take 0.6 times
-the sweeps, and none runs into its limit of 80.
+far too long, and a shorter step along it is of no use. A loss with corners then goes on with the
+active set (:mod:`saddlesvm.solvers.active_set`), see :attr:`NewtonOverPasses.overshoots`.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.conjugate import ProductsOverPasses
-from saddlesvm.solvers.equations import ROWS_PER_PASS, MatrixEquations
+from saddlesvm.solvers.equations import ROWS_PER_PASS
 from saddlesvm.solvers.look import Look, Looked
 from saddlesvm.solvers.machines import Binary, Softmax, Sums
 from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
@@ -51,12 +49,8 @@ PATIENCE = 20  # passes without a better bound: shorter steps need some; a guess
 DEAR = 100
 # Rows a feature that tell the matrix at first: a pass costs more than their products; a guess.
 PER_FEATURE = 500
-FEW = 3.0  # rows that bend for each unknown, below which a step may be damped; a guess
-# The first penalty of a damped step, as a share of the largest mean curvature; and the factor by
-# which it rises if a step fails, and falls if it succeeds; measured on separable rows.
-FIRST_DAMPING = 1e-5
-DAMPING = 10.0
-LEAST_DAMPING = 0.01  # damping below which there is none, beside a penalty of 1; a guess
+# Rows that bend for each unknown, below which a step that goes too far is given up; a guess.
+FEW = 3.0
 
 
 class UnreadRows:
@@ -110,10 +104,11 @@ class NewtonOverPasses(OverPasses):
         The relative gap at that point.
     asked : Look, optional
         The question of that pass.
-    damping : float
-        The penalty of a damped step; 0 for none.
-    start_bends : Curvature, optional
-        The curvature at the beginning of the last step, if so few rows bend that it may be damped.
+    start_bent : int
+        The number of rows that bend at the beginning of the last step.
+    overshoots : bool
+        True if a step went too far from a point at which hardly more rows bend than there are
+        features: the active set suits, if the loss has corners.
     """
 
     n: int = 0
@@ -126,8 +121,8 @@ class NewtonOverPasses(OverPasses):
     inner: ProductsOverPasses = field(default_factory=ProductsOverPasses)
     gap: float = np.inf
     asked: Look | None = None
-    damping: float = 0.0
-    start_bends: Curvature | None = None
+    start_bent: int = 0
+    overshoots: bool = False
 
     @classmethod
     def begin(
@@ -318,17 +313,11 @@ class NewtonOverPasses(OverPasses):
         with blas_for(0.0), np.errstate(all="ignore"):
             choose_next(self.make_task(setting), run, found, setting.tol)
             if run.work.step_start is found:
-                # A new step begins here, and is damped less than the last one.
-                self.damping = self.damping / DAMPING if self.damping > LEAST_DAMPING else 0.0
-                is_few = bends.matrix is not None and bends.bent < FEW * self.at.size
-                self.start_bends = bends if is_few else None
-                if self.damping > 0.0 and bends.matrix is not None:
-                    self.take_damped_step(setting, found, bends)
-            elif base is not None and run.work.step_start is base and self.start_bends is not None:
-                # The step went too far: another one is sought from the same beginning.
-                first = FIRST_DAMPING * self.largest_bend(setting, told)
-                self.damping = max(DAMPING * self.damping, first)
-                self.take_damped_step(setting, base, self.start_bends)
+                # A new step begins here.
+                self.start_bent = bent
+            elif base is not None and run.work.step_start is base:
+                # The step went too far: a shorter one is of no use if few rows bend.
+                self.overshoots |= self.start_bent < FEW * self.at.size
         found.curvature = None
         if self.takes_along and run.work.equations is not None:
             run.work.equations = run.work.equations.without_rows()
@@ -336,12 +325,6 @@ class NewtonOverPasses(OverPasses):
         self.active = bent
         self.estimate = self.gap if self.free else run.best.relative_gap
         self.ended = run.stuck
-
-    def take_damped_step(self, setting: Setting, start: Found, bends: Curvature) -> None:
-        """Take a step from a point with a larger penalty of its length."""
-        task = self.make_task(setting)
-        task.ridge = task.ridge + self.damping
-        self.run.w = start.W + MatrixEquations(task, bends).direction(start.gradient)
 
     def ask_balanced(self) -> Look:
         """Return the question of a pass that proves the last point of a free intercept."""
