@@ -1,6 +1,7 @@
 """A search along a line by first and second derivatives: Newton's method in a bracket.
 
-Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large scale linear SVMs".
+Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large
+scale linear SVMs".
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ import numpy as np
 from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.runtime.clock import time_is_up
 
-LINE_TOLERANCE = 0.1  # derivative along the line at the end of the search, relative to its value at the start
-WIDEN = 10.0  # factor by which it extends its step at once, at most
+# Derivative along the line at the end of the search, relative to its value at the start; a guess.
+LINE_TOLERANCE = 0.1
+WIDEN = 10.0  # factor by which the search extends its step at once, at most; a guess
 
 
 class Bracket:
-    """Where a convex function along a line is lowest, between two places that come closer.
+    """The lowest place of a convex function along a line, between two places that come closer.
 
-    Newton's method on the derivative, which is monotone; the bracket is halved where it is slow. A rise without
-    curvature counts as small nowhere: it may go on from the minimum, however far that is.
+    Newton's method on the derivative, which is monotone; the bracket is halved if it is slow. A
+    rise without curvature counts as small nowhere: it may go on from the minimum, however far that
+    is.
 
     Parameters
     ----------
     begin : float
-        The derivative at zero. Where it is not negative, or not finite, the search has ended at zero.
+        The derivative at zero. If it is not negative, or not finite, the search has ended at zero.
     tau : float
         The first place to look at.
     tolerance : float
@@ -37,24 +40,30 @@ class Bracket:
     tau : float
         The place to look at.
     going : bool
-        Whether the search goes on.
+        True if the search goes on.
     """
 
     __slots__ = ("before", "enough", "going", "high", "low", "tau")
 
     def __init__(self, begin: float, tau: float = 1.0, tolerance: float = LINE_TOLERANCE) -> None:
         self.going = -np.inf < begin < 0.0
-        self.tau, self.enough = tau if self.going else 0.0, -tolerance * begin
-        self.low, self.high, self.before = 0.0, np.inf, np.inf
+        self.tau = tau if self.going else 0.0
+        self.enough = -tolerance * begin
+        self.low = 0.0
+        self.high = np.inf
+        self.before = np.inf
 
     def follow(self, residual: float, rise: float) -> float:
-        """The next place by the first and the second derivative at this one; the same where the search ends."""
-        size, tau = abs(residual), self.tau
+        """Return the next place by both derivatives at this one; the same place at the end."""
+        tau = self.tau
         if not self.going:
             return tau
+        size = abs(residual)
         if size <= self.enough and (residual <= 0.0 or rise > 0.0):
             self.going = False
             return tau
+
+        # The minimum lies between low and high.
         if residual < 0.0:
             self.low = tau
         else:
@@ -65,6 +74,7 @@ class Bracket:
         elif self.low < newton < self.high and not size > 0.5 * self.before:
             following = newton
         else:
+            # Newton's method is slow, or leaves the bracket: halve it.
             following = 0.5 * (self.low + self.high)
         self.before = size
         self.going = following != tau and math.isfinite(following)
@@ -75,7 +85,10 @@ class Bracket:
 def lowest_on_line(
     derivatives: Callable[[float], tuple[float, float]], begin: float, tau: float, tolerance: float
 ) -> float:
-    """The place at which a :class:`Bracket` ends; `derivatives` are the first and the second one at a place."""
+    """Return the place at which a :class:`Bracket` ends.
+
+    `derivatives` returns the first and the second derivative at a place.
+    """
     line = Bracket(begin, tau, tolerance)
     for _ in range(SEARCH_STEPS):
         if not line.going or time_is_up():
