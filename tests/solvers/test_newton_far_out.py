@@ -11,7 +11,7 @@ import pytest
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.losses import SmoothHinge, SquaredHinge
+from saddlesvm.problem.losses import Hinge, SmoothHinge, SquaredHinge
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from support import matrix, named
@@ -33,15 +33,15 @@ def test_rows_of_any_size_are_certified(loss: Loss, kind: Any, scale: float, tmp
     assert found.outcome is Outcome.CERTIFIED
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("kind", ["regularized", "free"])
-@pytest.mark.parametrize("loss", [SmoothHinge(), SquaredHinge()], ids=named)
-def test_separable_rows_are_certified_at_a_huge_C(loss: Loss, kind: Any, seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind, scale", [("regularized", 1.0), ("regularized", 1e3), ("free", 1.0)])
+@pytest.mark.parametrize("loss", [SmoothHinge(), SquaredHinge(), Hinge()], ids=named)
+def test_separable_rows_are_certified_at_a_huge_C(loss: Loss, kind: Any, scale: float, tmp_path: Path) -> None:
     """Hardly more rows bend than there are features, and a step is far too long along what no row holds."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     X = random.normal(size=(3000, 10)).astype(np.float32)
     y = np.where(X @ random.normal(size=10) > 0.0, 1.0, -1.0)
     blocks = MemoryPlan(2**30, np.linspace(0, 3000, 25).astype(np.int64), 6, False)
-    problem = streamed(mapped(X, tmp_path), y, loss, plan=blocks, C=1e6, intercept=kind)
-    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=80))
+    room = {"kept_bytes": 300 * 300}  # for a tenth of the rows
+    problem = streamed(mapped(X * np.float32(scale), tmp_path), y, loss, plan=blocks, C=1e6, intercept=kind, **room)
+    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-5, max_epochs=80))
     assert found.outcome is Outcome.CERTIFIED

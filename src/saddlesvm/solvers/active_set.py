@@ -63,7 +63,11 @@ if TYPE_CHECKING:
     from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 
 ROUGH = 1e-3  # relative gap to which a sample is solved; a guess
-CAREFUL = 0.1  # gap of a solution, as a share of the one asked for; a guess
+# Gap of a solution, as a share of the one asked for: at first, its factor if a solution does not
+# move the point, and at least; guesses.
+CAREFUL = 0.1
+MORE_CARE = 0.1
+LEAST_CARE = 1e-6
 FILLED = 0.8  # share of the room for rows that the next width is expected to fill; a guess
 # Share of the room for decided rows, above a relative gap; guesses.
 DRAWN = ((1e-2, 0.5), (1e-4, 0.25), (-1.0, 0.1))
@@ -295,6 +299,8 @@ class ActiveSet(OverPasses):
     crowded : int
         Passes in a row in which no width was narrow enough for all free rows: a multitude has the
         same margin.
+    care : float
+        The gap of the next solution, as a share of the one asked for.
     is_balanced : bool
         True if the multipliers of the best dual point have the sum that the intercept asks for.
     """
@@ -314,6 +320,7 @@ class ActiveSet(OverPasses):
     room: float = 0.0
     change: float = np.inf
     crowded: int = 0
+    care: float = CAREFUL
     is_balanced: bool = False
 
     @classmethod
@@ -389,7 +396,7 @@ class ActiveSet(OverPasses):
             self.width = width
             return None
         self.before = primal
-        return Posed(w, setting, CAREFUL * setting.tol * abs(self.primal), 0.0)
+        return Posed(w, setting, self.care * setting.tol * abs(self.primal), 0.0)
 
     def of_sample(self, setting: Setting, rows: int) -> Posed:
         """Return the problem over a sample that represents so many rows."""
@@ -418,11 +425,15 @@ class ActiveSet(OverPasses):
             return True
         if primal < self.before:
             return False
-        # The step was too long: to the nearest place. The end is where rounding hides what is left,
-        # or the step has no length any more.
-        self.at = self.back + PLACES[0] * ahead
+        near = self.back + PLACES[0] * ahead
+        if np.array_equal(near, self.back) and self.care > LEAST_CARE:
+            # The step has no length: a more careful solution shows if there is one with a length.
+            self.care *= MORE_CARE
+            return False
+        # The step was too long: to the nearest place. The end is where rounding hides what is left.
         is_rounding = self.primal - self.dual <= ROUNDED * abs(self.primal)
-        self.ended = is_rounding or np.array_equal(self.at, self.back)
+        self.ended = is_rounding or np.array_equal(near, self.back)
+        self.at = near
         return True
 
     def set_width(self, found: Findings) -> None:
