@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.task import Curvature, Task
+from saddlesvm.solvers.task import PassCurvature, Task
 
 # Features below which the matrix is formed: 8 MB, a third of a second to factor; guessed.
 FEW_FEATURES = 1000
@@ -104,11 +104,11 @@ class MatrixEquations(Equations):
     Parameters
     ----------
     task : Task
-    curvature : Curvature
+    curvature : PassCurvature
         With a matrix.
     """
 
-    def __init__(self, task: Task, curvature: Curvature) -> None:
+    def __init__(self, task: Task, curvature: PassCurvature) -> None:
         assert curvature.matrix is not None
         ridge = np.maximum(task.ridge, task.held)
         self.secants = []

@@ -37,7 +37,7 @@ from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.taken_rows import Taken
-from saddlesvm.solvers.task import FREE, Curvature, Found, Task, add_up
+from saddlesvm.solvers.task import FREE, Found, PassCurvature, Task, add_up
 
 # Matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal.
 MATRICES = 4.0
@@ -307,7 +307,7 @@ class NewtonOverPasses(OverPasses):
             matrix = told.matrix if told.matrix.size else None
             is_coarse = run.fineness == 1.0
             is_whole = self.asked.telling >= 1.0
-            bends = Curvature(bent, matrix, is_coarse, None, nothing(), None, is_whole)
+            bends = PassCurvature(bent, matrix, is_coarse, None, nothing(), None, is_whole)
         found.curvature = bends
         base = run.work.step_start
         with blas_for(0.0), np.errstate(all="ignore"):
@@ -351,10 +351,10 @@ def know_no_bound(point: Found) -> tuple[np.ndarray, float]:
     return point.A, -np.inf
 
 
-def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> Curvature:
+def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> PassCurvature:
     """Return the curvature of several classes by rows taken along; `pieces` is used up."""
     if not pieces:
-        return Curvature(bent, None, False, None, nothing())
+        return PassCurvature(bent, None, False, None, nothing())
     codes = np.concatenate([piece.y for piece in pieces]).astype(np.intp)
     weights = np.concatenate([piece.weights for piece in pieces])
     bends = np.concatenate([piece.alpha for piece in pieces])
@@ -362,4 +362,4 @@ def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> Curvature
     pieces.clear()
     few = Memory(stacked_rows(values), np.arange(codes.size))
     machine = Softmax(codes, weights, count, nothing())
-    return Curvature(bent, None, False, few, bends, machine)
+    return PassCurvature(bent, None, False, few, bends, machine)

@@ -104,7 +104,7 @@ class Task:
         return (self.place.d + 1, *self.machine.columns)
 
 
-class Curvature(NamedTuple):
+class PassCurvature(NamedTuple):
     """The second derivatives at a point, as a pass has summed them.
 
     Attributes
@@ -161,7 +161,7 @@ class Found:
     sums : Sums
     is_fresh : bool
         True if scores and pull were computed from all rows in this pass, in double precision.
-    curvature : Curvature, optional
+    curvature : PassCurvature, optional
         If the pass computed it.
     line : ndarray, optional
         F at places of the step that led here, if the pass computed it.
@@ -178,7 +178,7 @@ class Found:
     fenchel_gap: float
     sums: Sums
     is_fresh: bool
-    curvature: Curvature | None = None
+    curvature: PassCurvature | None = None
     line: np.ndarray | None = None
 
 
