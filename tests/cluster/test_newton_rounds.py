@@ -16,9 +16,9 @@ from saddlesvm.cluster.over_passes import PassOrder, PassRounds, add_answers, ha
 from saddlesvm.cluster.partition import Partition
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.losses import Hinge, Logistic, SquaredHinge
+from saddlesvm.problem.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
 from saddlesvm.solvers.look import Look
-from support import labels, matrix
+from support import labels, matrix, named
 from support.partitions import SIGNS, cut
 
 N, D = 240, 6
@@ -36,6 +36,17 @@ def test_a_few_rounds_at_any_C(C: float) -> None:
     solution = solved(cut(X, y, [50, 60], SIGNS), SquaredHinge(), C, tol=1e-6)
     assert solution.outcome is Outcome.CERTIFIED
     assert solution.rounds <= 15
+
+
+@pytest.mark.parametrize("kind", ["regularized", "free"])
+@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothHinge()], ids=named)
+def test_separable_rows_of_any_size_are_certified_at_a_huge_C(loss: Loss, kind: Any) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 10))
+    y = np.where(X @ random.normal(size=10) > 0.0, 1.0, -1.0)
+    plan = ClusterPlan(loss, 1e6, 3000, 1, 10, tol=1e-5, max_rounds=80, free=kind == "free")
+    solution = PassRounds(plan, Engine(cut(1e3 * X, y, [700, 1500], SIGNS, kind=kind)), most=300).run()
+    assert solution.outcome is Outcome.CERTIFIED
 
 
 def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:

@@ -11,7 +11,7 @@ import pytest
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.losses import Hinge, SmoothHinge, SquaredHinge
+from saddlesvm.problem.losses import SmoothHinge, SquaredHinge
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from support import matrix, named
@@ -34,7 +34,7 @@ def test_rows_of_any_size_are_certified(loss: Loss, kind: Any, scale: float, tmp
 
 
 @pytest.mark.parametrize("kind, scale", [("regularized", 1.0), ("regularized", 1e3), ("free", 1.0)])
-@pytest.mark.parametrize("loss", [SmoothHinge(), SquaredHinge(), Hinge()], ids=named)
+@pytest.mark.parametrize("loss", [SmoothHinge(), SquaredHinge()], ids=named)
 def test_separable_rows_are_certified_at_a_huge_C(loss: Loss, kind: Any, scale: float, tmp_path: Path) -> None:
     """Hardly more rows bend than there are features, and a step is far too long along what no row holds."""
     random = np.random.default_rng(0)
