@@ -6,6 +6,7 @@ when to ask for a certificate, when to stop, and what to record.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -230,7 +231,7 @@ class PassPosition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SolverBase:
+class SolverBase(ABC):
     """The base class of solvers: options that print, compare, copy, pickle and can be searched.
 
     A solver is a frozen dataclass whose fields are its options. It has the methods ``init``,
@@ -274,17 +275,17 @@ class SolverBase:
         """Return True if a run begins at the weights of a start, and takes nothing else of it."""
         return False
 
+    @abstractmethod
     def init(self, problem: Any, seed: int, start: Any = None) -> State:
         """Make the first state, at the point `start` if it is given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, problem: Any, state: Any, budget: Budget) -> State:
         """Do a bounded amount of work; the arrays of `state` may be changed in place."""
-        raise NotImplementedError
 
+    @abstractmethod
     def solution(self, problem: Any, state: Any) -> Any:
         """Return the point to certify: the last iterate, an average or a random iterate."""
-        raise NotImplementedError
 
     def last_point(self, problem: Any, state: Any) -> Any:
         """Return the point where the run stands, if the solution is the best point so far."""

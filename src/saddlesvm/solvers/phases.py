@@ -7,6 +7,7 @@ finish that has done far more work than was predicted, and shows no progress, ha
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -169,17 +170,17 @@ class Choosing(SolverBase):
     # The names of the solvers; predictions are made while the first of them is at work.
     phases: ClassVar[tuple[str, ...]] = ()
 
+    @abstractmethod
     def at_work(self, problem: Any, state: Any) -> SolverBase:
         """Return the solver at work."""
-        raise NotImplementedError
 
+    @abstractmethod
     def predict(self, problem: Any, state: Any, target: float) -> None:
         """Compare the work that the first solver and a finish have left; change if that pays."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check_progress(self, problem: Any, state: Any, target: float) -> None:
         """Change back after a step of a finish that makes too little progress."""
-        raise NotImplementedError
 
     def next_prediction(self, problem: Any, epochs: float) -> float:
         """Return the epoch of the prediction that follows `epochs`."""

@@ -56,7 +56,7 @@ def register_solver(kind: Kind) -> Kind:
         raise TypeError(
             f"the solver {called} must be a frozen dataclass derived from solvers.base.SolverBase"
         )
-    missing = [method for method in METHODS if getattr(kind, method) is getattr(SolverBase, method)]
+    missing = [method for method in METHODS if method in kind.__abstractmethods__]
     if missing:
         raise TypeError(f"the solver {called} lacks {', '.join(missing)}")
     name = kind.name
