@@ -42,13 +42,11 @@ from saddlesvm.solvers.newton import Newton, NewtonState, place_of
 from saddlesvm.solvers.task import Task
 
 LEAST_PROXIMITY = 1e-150  # by which C can be divided
-FIRST_PROXIMITY = (
-    0.1  # in units of the median curvature of a coordinate step, ``C ||x_i||^2``; measured
-)
+# In units of the median curvature of a coordinate step, ``C ||x_i||^2``; measured.
+FIRST_PROXIMITY = 0.1
 ROW_COST = 3e-8  # seconds that a pass takes for each row and class, besides its products; measured
-MOST_BLOCKS = (
-    20_000_000  # rows times classes up to which their scores and multipliers are kept in memory
-)
+# Rows times classes up to which their scores and multipliers are kept in memory.
+MOST_BLOCKS = 20_000_000
 STEPS = 6.0  # Newton steps that a run takes at least,
 STEPS_A_POWER = 9.0  # and for each power of ten that the gap falls by; measured
 PASSES_A_STEP = 1.7  # measured, as the two above, on digits and made rows

@@ -54,9 +54,8 @@ LEAST_SCALE = 1e-300  # of the objective, by which an estimate is divided; deriv
 # Share of the last gap over all rows: once the active rows' gap is below it, all rows come back; a
 # guess.
 RECHECK = 0.1
-SCORED_VALUES = (
-    4_000_000  # stored values scored between two looks at the time: some 10 ms; measured
-)
+# Stored values scored between two looks at the time: some 10 ms; measured.
+SCORED_VALUES = 4_000_000
 SHORT_CLASSES = 2**15  # classes up to which two bytes hold the number of one; derived
 
 

@@ -164,7 +164,8 @@ class ChosenState(State):
 class Choosing(SolverBase):
     """The base class of solvers that leave each step to another solver.
 
-    A derived class has the methods ``at_work``, ``init``, ``predict`` and ``check_progress``.
+    A derived class has the methods ``at_work`` and ``init``; ``predict`` and ``check_progress``
+    change nothing unless it has them.
     """
 
     # The names of the solvers; predictions are made while the first of them is at work.
@@ -174,11 +175,9 @@ class Choosing(SolverBase):
     def at_work(self, problem: Any, state: Any) -> SolverBase:
         """Return the solver at work."""
 
-    @abstractmethod
     def predict(self, problem: Any, state: Any, target: float) -> None:
         """Compare the work that the first solver and a finish have left; change if that pays."""
 
-    @abstractmethod
     def check_progress(self, problem: Any, state: Any, target: float) -> None:
         """Change back after a step of a finish that makes too little progress."""
 

@@ -39,9 +39,8 @@ ROUGH_PASSES = 80
 SLIGHT = 0.1
 ROUNDS = 12  # rounds of passes and a Newton step on the support, at most
 MOST_ROWS = 0.7  # share of the rows up to which columns without the others are copied; a guess
-TINY = (
-    1e-12  # share of the diagonal that is added to it, at least: columns may depend on each other
-)
+# Share of the diagonal that is added to it, at least: columns may depend on each other.
+TINY = 1e-12
 GROWTH = 10.0  # factor of that share after a short step
 MOST_COORDINATES = 4000  # of a matrix
 MODEL_FORCING = 0.05  # relative residual at which conjugate gradients stop; a guess
@@ -93,16 +92,15 @@ class Damping(NamedTuple):
     least: float
 
     def after(self, share: float, length: float) -> float:
-        """The share after a step of this length."""
-        return (
-            max(share / self.fall, TINY) if length > self.short else max(share * GROWTH, self.least)
-        )
+        """Return the share after a step of this length."""
+        if length > self.short:
+            return max(share / self.fall, TINY)
+        return max(share * GROWTH, self.least)
 
 
 OF_CURVES = Damping(0.5, GROWTH, TINY)  # of losses with a continuous second derivative
-OF_CORNERS = Damping(
-    0.9, 3.0, 1e-4
-)  # if it jumps, models are wrong far away: the damping must soon be felt
+# If it jumps, models are wrong far away: the damping must soon be felt.
+OF_CORNERS = Damping(0.9, 3.0, 1e-4)
 
 
 class WorkingSet:
@@ -127,7 +125,10 @@ class WorkingSet:
         if self.features.size > MOST_COORDINATES:
             return None
         gram = Gram(self.store, self.places, self.intercept)
-        return gram if gram.by_row is None or gram.pairs <= WORTH * gram.by_row.data.size else None
+        # Sparse columns by rows: the matrix takes products of all pairs of values in a row.
+        if gram.by_row is not None and gram.pairs > WORTH * gram.by_row.data.size:
+            return None
+        return gram
 
     def minimised(
         self, model: QuadraticModel, tolerance: float, rough: bool
@@ -142,15 +143,19 @@ class WorkingSet:
         return w, self.moved(w - model.w)
 
     def moved(self, change: np.ndarray) -> np.ndarray:
-        """The change of the margins, shape (n,), that a change of the weights makes."""
+        """Return the change of the margins, shape (n,), that a change of the weights makes."""
         m = self.features.size
         out = self.store.combined(self.places, change[:m])
-        return out + self.store.scale * change[m] if self.intercept else out
+        if self.intercept:
+            out += self.store.scale * change[m]
+        return out
 
     def slopes(self, values: np.ndarray) -> np.ndarray:
-        """``x_j . values`` of each coordinate."""
+        """Return ``x_j . values`` of each coordinate."""
         found = self.store.products(self.places, values)
-        return np.append(found, self.store.scale * values.sum()) if self.intercept else found
+        if self.intercept:
+            found = np.append(found, self.store.scale * values.sum())
+        return found
 
     def _by_columns(
         self, model: QuadraticModel, tolerance: float, rough: bool
@@ -191,9 +196,10 @@ class WorkingSet:
         return found.w, self.moved(found.w - model.w)
 
     def _bends(self, columns: Rows, places: np.ndarray, bend: np.ndarray) -> np.ndarray:
-        """The diagonal of ``X_W' B X_W``: ``sum_i B_i x_ij^2``, of the virtual feature too."""
+        """Return ``sum_i B_i x_ij^2``, the diagonal of ``X_W' B X_W``."""
         bends = np.empty(self.features.size + self.intercept)
         bent_squares(columns, places, bend, bends[: places.size])
+        # The virtual feature has the same value in each row.
         if self.intercept:
             bends[-1] = self.store.scale**2 * bend.sum()
         return bends
@@ -201,7 +207,7 @@ class WorkingSet:
     def _bending_rows(
         self, bend: np.ndarray, slight: float
     ) -> tuple[Rows, np.ndarray, np.ndarray | slice]:
-        """The columns without rows that hardly bend, the working set's places there, and rows."""
+        """Return columns of the rows that bend, the places of the set there, and these rows."""
         columns = self.store.columns
         if isinstance(columns, CSR):
             rows = np.flatnonzero(bend > slight * bend.mean())
@@ -299,10 +305,13 @@ def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:
     after = slope + np.cumsum(jumps) + curved * breaks  # the slope just beyond each break
     # The minimiser is at the first break behind which the slope is not negative, or in the stretch
     # before it, where the parabola of slope `reached` has its vertex.
-    k = int(np.argmax(after >= 0.0)) if (after >= 0.0).any() else breaks.size
-    reached = slope + (float(jumps[:k].sum()) if k else 0.0)
-    free = -reached / curved if curved > 0.0 else np.inf
-    tau = min(free, float(breaks[k])) if k < breaks.size else free
+    k = int(np.searchsorted(after, 0.0))
+    reached = slope + float(jumps[:k].sum())
+    tau = np.inf
+    if curved > 0.0:
+        tau = -reached / curved
+    if k < breaks.size:
+        tau = min(tau, float(breaks[k]))
     if not np.isfinite(tau):
         return False
     # Rounding must not leave a tiny weight at the break.

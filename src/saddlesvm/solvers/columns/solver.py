@@ -357,9 +357,9 @@ class Columns(SolverBase):
             state.work.curvatures = problem.C * found
         # The loss's largest curvature, or that of the proximal term of a loss with kinks.
         bend = problem.loss.largest_curvature()
-        return state.work.curvatures * (
-            bend if math.isfinite(bend) else 1.0 / state.q if state.q > 0.0 else 1.0
-        )
+        if not math.isfinite(bend):
+            bend = 1.0 / (state.q or 1.0)
+        return state.work.curvatures * bend
 
     # ------------------------------------------------------------------ objectives, gap, screening
 

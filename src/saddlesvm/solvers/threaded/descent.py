@@ -55,9 +55,8 @@ from saddlesvm.solvers.threaded.shared_phases import apart, new_gate, side_by_si
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-OFTEN = (
-    128  # features that are brought together after every round, where there are many more features
-)
+# Features that are brought together after every round, if there are many more features.
+OFTEN = 128
 # Seconds of a pass per thread: in shorter passes the meetings cost what the threads gain.
 LEAST_SECONDS = 3.3e-3
 # Times per pass that all of w is brought together, at least: with fewer it takes more passes.

@@ -37,9 +37,8 @@ ROUND_VALUES = 40_000.0  # values that a part visits between two meetings, at mo
 # rounds per pass, least and most: with fewer, the last powers of ten take many passes
 ROUNDS = 256
 MOST_ROUNDS = 512
-FEWEST_VALUES = (
-    1_000.0  # values per round and part, at least; this goes before the least number of rounds
-)
+# Values per round and part, at least; this goes before the least number of rounds.
+FEWEST_VALUES = 1_000.0
 WIDE_VALUES = 16.0  # values per place of w that a part visits before all of w is brought together
 CHUNK = 512  # places of w that are brought together at a time: they stay in the nearest cache
 # What each part tells the others. Of its rows: rows of the pass; whether all are active; the sum

@@ -30,9 +30,8 @@ from saddlesvm.runtime.compiled import inlined, instruction
 if TYPE_CHECKING:
     from typing import NoReturn
 
-GRACE = (
-    50  # reads of the gate, less than a us in all, before a thread takes the task of another's part
-)
+# Reads of the gate, less than a us in all, before a thread takes the task of another's part.
+GRACE = 50
 SPINS = 5000  # reads of the gate, some ten us in all, after which a waiting thread sleeps
 NAPS = (20, 200)  # us that it sleeps: at first, and at most
 # Tasks, about a ms of work, after which a thread offers its core to other programs while it holds
