@@ -258,6 +258,9 @@ class NewtonOnFiles(Sweeps):
         newton = state.method
         if isinstance(newton, ActiveSet) or problem.is_cornerless:
             return
+        # The active set has no multipliers of a given sum.
+        if not problem.intercept.homogeneous:
+            return
         method = ActiveSet.follow(newton, count_room(problem))
         if method is None:
             return
