@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -40,7 +40,7 @@ from saddlesvm.problem.bounds import (
     gamma,
     radii,
 )
-from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss
+from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, best_rival_pulls
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.responses import RowSums, responses_of
@@ -274,7 +274,7 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[np.ndarray, n
         return np.broadcast_to(0.0, shape), np.zeros(W.shape)
     alpha = np.zeros(shape)
     for block, codes, weights in problem.blocks(np.float64, SMALLER):
-        alpha[block.rows] = problem.joint.pulls(block.scores(own), codes) * weights[:, None]
+        alpha[block.rows] = best_rival_pulls(block.scores(own), codes) * weights[:, None]
     pull = dual_weights(problem, alpha)
     charged = problem.regularizer.conjugate(pull)
     gained = problem.C * float(alpha[np.arange(problem.y.size), problem.codes].sum())
@@ -324,10 +324,10 @@ class Scores:
             paid, *pairs = score_sums(self.problem, self.w, alpha=alpha).tolist()
         elif paid is None:
             paid = float(score_sums(self.problem, self.w)[0])
-        sizes = dual_sizes(self.problem, alpha)
-        sums = paid, sizes.conjugates, pairs[0], sizes.gained, pairs[1]
-        move = Move(sizes.missed + (sizes.over + 4.0 * UNIT) * sizes.gained, sizes.strayed)
-        point = PointSizes(0.0, 0.0, 2.0 * sizes.pulled, 0.0)
+        conjugates, missed, strayed, gained, pulled, over = add_dual_sizes(self.problem, alpha)
+        sums = paid, conjugates, pairs[0], gained, pairs[1]
+        move = Move(missed + (over + 4.0 * UNIT) * gained, strayed)
+        point = PointSizes(0.0, 0.0, 2.0 * pulled, 0.0)
         errors = score_errors(facts.rows, self.w, 4.0 * UNIT)
         return RowSums(
             sums,
@@ -355,65 +355,39 @@ def score_errors(rows: RowSizes, W: np.ndarray, of_all: float) -> MarginErrors:
     return MarginErrors(2.0 * gamma(rows.terms + MARGIN_UNITS) * norm, 0.0, of_all)
 
 
-class DualSizes(NamedTuple):
-    """Sums over rows that bounds on the rounding of a dual point need.
+def add_dual_sizes(problem: JointProblem, alpha: np.ndarray) -> list[float]:
+    """Return sums over rows that bounds on the rounding of a dual point need; no row is read.
 
     A row's own variable is taken for the exact negated sum of its rivals', from which the stored
     one differs by what rounding left.
 
-    Attributes
-    ----------
-    conjugates : float
-        ``sum s_i Phi*(-a_i / s_i)``.
-    missed, strayed : float
-        What the rows' sums miss of zero, added up, and times ``||x_i||``.
-    gained, pulled : float
-        Sums of the own variables' sizes, and of all variables' sizes times ``||x_i||``.
-    over : float
-        The largest share by which a variable exceeds its bound.
+    Returns
+    -------
+    list of float
+        The sum of ``s_i Phi*(-a_i / s_i)``; what the rows' sums miss of zero, added up, and the
+        same times ``||x_i||``; the sum of the own variables' sizes; the sum of all variables' sizes
+        times ``||x_i||``; the largest share by which a variable exceeds its bound.
     """
-
-    conjugates: float = 0.0
-    missed: float = 0.0
-    strayed: float = 0.0
-    gained: float = 0.0
-    pulled: float = 0.0
-    over: float = 0.0
-
-    def plus(self, other: DualSizes) -> DualSizes:
-        """The sizes of the rows of both."""
-        sums = [one + more for one, more in zip(self, other, strict=True)]
-        return DualSizes(*sums)._replace(over=max(self.over, other.over))
-
-
-def dual_sizes(problem: JointProblem, alpha: np.ndarray) -> DualSizes:
-    """The sizes of a dual point of shape (n_all, K), some rows at a time; no row is read."""
-    found = DualSizes()
     members = problem.members
+    totals = np.zeros(5)
+    largest = 1.0
     for some in problem.slices(members.size):
-        found = found.plus(_sizes_of(problem, alpha, members[some]))
-    return found
-
-
-def _sizes_of(problem: JointProblem, alpha: np.ndarray, chosen: np.ndarray) -> DualSizes:
-    """The sizes of some rows."""
-    rival = alpha[chosen]
-    own = problem.codes[chosen]
-    r = radii(problem.norms[chosen])
-    weights = problem.weights[chosen] if problem.weights.size else np.ones(chosen.size)
-    conjugates = float(problem.joint.conjugates(rival, own, weights).sum())
-    places = np.arange(chosen.size)
-    given = rival[places, own].copy()
-    rival[places, own] = 0.0
-    sizes = np.abs(rival)
-    # A row's own variable must be the sum of its rivals' sizes, and at most s: how far rounding has
-    # left it from that sum, and by which share it is beyond the bound.
-    taken = sizes.sum(axis=1)
-    missed = np.abs(given - taken) + gamma(problem.n_classes + 2.0) * taken
-    deepest = sizes.max(axis=1, initial=0.0) / weights
-    over = float(np.maximum(taken / weights, deepest).max(initial=1.0)) - 1.0
-    gained = np.abs(given)
-    pulled = float((taken + gained) @ r)
-    return DualSizes(
-        conjugates, float(missed.sum()), float(missed @ r), float(gained.sum()), pulled, over
-    )
+        chosen = members[some]
+        rival = alpha[chosen]
+        r = radii(problem.norms[chosen])
+        weights = problem.all_weights[chosen]
+        # The rivals' variables, and the row's own, whose negative is the conjugate.
+        places = np.arange(chosen.size)
+        own = problem.codes[chosen]
+        given = rival[places, own].copy()
+        rival[places, own] = 0.0
+        sizes = np.abs(rival)
+        # A row's own variable must be the sum of its rivals' sizes, and at most s: how far rounding
+        # has left it from that sum, and by which share it is beyond the bound.
+        taken = sizes.sum(axis=1)
+        missed = np.abs(given - taken) + gamma(problem.n_classes + 2.0) * taken
+        deepest = sizes.max(axis=1, initial=0.0) / weights
+        largest = max(largest, float(np.maximum(taken / weights, deepest).max(initial=1.0)))
+        gained = np.abs(given)
+        totals += -given.sum(), missed.sum(), missed @ r, gained.sum(), (taken + gained) @ r
+    return [*totals.tolist(), largest - 1.0]

@@ -43,12 +43,6 @@ class JointLoss(Protocol):
     def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
         """``Phi`` of each row, shape (m,)."""
 
-    def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """``-Phi'`` of each row, a sub-gradient, shape (m, K): dual variables at weight 1."""
-
-    def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """``s Phi*(-a / s)`` of each row, shape (m,); the dual variables must be feasible."""
-
 
 class MaxHinge(NamedTuple):
     """The hinge of the best rival: Crammer and Singer's machine."""
@@ -61,19 +55,6 @@ class MaxHinge(NamedTuple):
         """``max(0, max over rivals of 1 + z_k - z_y)``."""
         margins, own_scores = _rivals_ahead(scores, own)
         return margins.max(axis=1) - own_scores
-
-    def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """The whole weight against the best rival; none if the row's own class is best."""
-        margins, _ = _rivals_ahead(scores, own)
-        found = np.zeros(scores.shape)
-        places = np.arange(own.size)
-        found[places, own] = 1.0
-        found[places, margins.argmax(axis=1)] -= 1.0
-        return found
-
-    def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """``-a_y``."""
-        return -alpha[np.arange(own.size), own]
 
 
 class Softmax(NamedTuple):
@@ -90,26 +71,19 @@ class Softmax(NamedTuple):
         mass = np.exp(scores - top[:, None]).sum(axis=1)
         return np.log(mass) + (top - scores[np.arange(own.size), own])
 
-    def pulls(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """``e_y - p`` with the probabilities p."""
-        found = -softmax(scores)
-        places = np.arange(own.size)
-        # The own entry is the sum of the others, so that 1 - p_y keeps its digits near p_y = 1.
-        found[places, own] = 0.0
-        found[places, own] = -found.sum(axis=1)
-        return found
-
-    def conjugates(self, alpha: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """``s sum_k p_k log p_k`` with ``p = e_y - a / s``."""
-        p = -alpha / weights[:, None]
-        p[np.arange(own.size), own] += 1.0
-        # p log p is 0 at 0; rounding may have left less.
-        p = np.maximum(p, 0.0)
-        return weights * (p * np.log(np.where(p > 0.0, p, 1.0))).sum(axis=1)
-
 
 BEST_RIVAL = MaxHinge()
 SOFTMAX = Softmax()
+
+
+def best_rival_pulls(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return ``-Phi'`` of the hinge, shape (m, K): 1 against the best rival, or 0 if own leads."""
+    margins, _ = _rivals_ahead(scores, own)
+    found = np.zeros(scores.shape)
+    places = np.arange(own.size)
+    found[places, own] = 1.0
+    found[places, margins.argmax(axis=1)] -= 1.0
+    return found
 
 
 def softmax_response(
