@@ -399,7 +399,7 @@ def read_libsvm(lines: list[str], how: Any) -> tuple[list[dict[int, float]], lis
     table = [cells for cells in table if cells]
     pairs = []
     for cells in table:
-        pairs.append([pair.split(":") for pair in cells[1:] if pair[:4] != "qid:"])
+        pairs.append([pair.split(":") for pair in cells[1:]])
     counts_from_zero = any(int(row[0][0]) == 0 for row in pairs if row)
     base = not how.get("zero_based", counts_from_zero)
     rows = [{int(j) - base: float(x) for j, x in row} for row in pairs]

@@ -94,7 +94,7 @@ def test_width_of_the_training_data(tmp_path: Path) -> None:
 
 def test_libsvm_comments_query_ids_and_base(tmp_path: Path) -> None:
     path = tmp_path / "t.svm"
-    path.write_text("# made by hand\n+1 qid:3 1:2 3:4 # first\n\n-1\n")
+    path.write_text("# made by hand\n+1 1:2 3:4 # first\n\n-1\n")
     table = read(path)
     np.testing.assert_array_equal(table.X.toarray(), [[2, 0, 4], [0, 0, 0]])
     path.write_text("1 0:2\n2 1:3\n")

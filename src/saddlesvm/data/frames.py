@@ -71,9 +71,8 @@ class TableFile:
     n_bytes : int
         Size on the disk.
     names : list of str
-        Names of all columns that are not left out; the second of two equal names ends with ".1".
-    headerless : bool
-        True if the file has no names, and columns are called "column 1", "column 2" and so on.
+        Names of all columns that are not left out; the second of two equal names ends with ".1",
+        and columns without names are called "column 1", "column 2" and so on.
     parts : callable
         Takes approximate bytes and the kinds of the columns (empty if they are not known); yields
         frames, and the share of the file that was read by then.
@@ -85,7 +84,6 @@ class TableFile:
     format: str
     n_bytes: int
     names: list[str]
-    headerless: bool
     parts: Callable[[int, Mapping[str, Kind]], Frames]
     line: Callable[[int], str]
 
@@ -182,7 +180,7 @@ def open_table(
         for frame, share in parts(n_bytes):
             yield frame[kept], share
 
-    return TableFile(source, format, n_bytes, kept, False, kept_parts, line)
+    return TableFile(source, format, n_bytes, kept, kept_parts, line)
 
 
 def choose_label(
@@ -379,7 +377,7 @@ def _open_csv(path: Path, header: Header, drop: Sequence[str | int], label: Labe
     def line(row: int) -> str:
         return f"line {next(islice(numbered_rows(path, layout), row, None))[0]}"
 
-    return TableFile(str(path), "csv", path.stat().st_size, kept, layout.names is None, parts, line)
+    return TableFile(str(path), "csv", path.stat().st_size, kept, parts, line)
 
 
 def _read_csv(

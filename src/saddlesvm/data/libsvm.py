@@ -28,7 +28,7 @@ _TEXT_BYTES = 1 << 22  # bytes of text that are parsed at a time; a guess
 def libsvm_source(path: Path, how: Reading) -> Source:
     """Return LIBSVM text, plain or compressed, as a source.
 
-    Comments (from ``#`` to the end of the line) and ``qid:`` entries are skipped.
+    Comments, from ``#`` to the end of the line, are skipped.
 
     With ``zero_based="auto"`` a file in which index 0 occurs counts from 0, and any other from 1.
     Its blocks raise :class:`BeginAnew` if index 0 does not occur in the first block, but later.
@@ -154,8 +154,6 @@ def _parse_line(
 ) -> None:
     """Parse a line without a fault, but with an unusual spelling, or very many digits."""
     label, *pairs = line.split(b"#", 1)[0].split()
-    if pairs and pairs[0].startswith(b"qid:"):
-        pairs = pairs[1:]
     row = so_far["rows"]
     start = so_far["values"]
     y[row] = float(label)
@@ -215,8 +213,6 @@ def _fault_of(
     if fault is not None:
         return fault
     # Indices ascend within their range, and values are finite.
-    if pairs and pairs[0].startswith("qid:"):
-        pairs = pairs[1:]
     previous = first - 1
     largest = float(np.finfo(dtype).max)
     for pair in pairs:

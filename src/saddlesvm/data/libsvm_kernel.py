@@ -17,7 +17,7 @@ from saddlesvm.runtime.compiled import inlined, instruction, kernel, record_of
 
 # Place in the text; lines, rows and values so far; 1 if index 0 occurred, else 0.
 PROGRESS = record_of("place", "lines", "rows", "values", "zero_seen", kind=np.int64)
-NEWLINE, HASH, COLON, SMALL_Q, SMALL_I, SMALL_D = (np.uint8(ord(mark)) for mark in "\n#:qid")
+NEWLINE, HASH, COLON = (np.uint8(ord(mark)) for mark in "\n#:")
 MINUS, PLUS, POINT, ZERO, SMALL_E, LARGE_E = (np.uint8(ord(mark)) for mark in "-+.0eE")
 U = np.uint64
 INDEX_DIGITS = 11  # decimal digits of an index that are read; more are out of range
@@ -99,7 +99,7 @@ def parse_lines(
             # Pairs of index and value, until the line or its contents end.
             before = k
             previous = first - 1
-            p = _skip_query(text, _skip_blanks(text, p))
+            p = _skip_blanks(text, p)
             while text[p] != NEWLINE and text[p] != HASH:
                 index, p = _parse_index(text, p)
                 if p < 0 or index <= previous or index > last:
@@ -146,21 +146,6 @@ def _skip_blanks(text: Any, p: Any) -> Any:
 def _ends_word(mark: int) -> Any:
     """Return True for a mark that cannot be part of a number."""
     return is_space(mark) or mark == HASH
-
-
-@inlined
-def _skip_query(text: np.ndarray, p: int) -> Any:
-    """Return the place after a ``qid:`` entry, if there is such an entry here."""
-    if (
-        text[p] != SMALL_Q
-        or text[p + 1] != SMALL_I
-        or text[p + 2] != SMALL_D
-        or text[p + 3] != COLON
-    ):
-        return p
-    while not _ends_word(text[p]):
-        p += 1
-    return _skip_blanks(text, p)
 
 
 @inlined
