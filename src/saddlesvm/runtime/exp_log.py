@@ -70,11 +70,18 @@ def _log_of(p: float) -> float:
 def _log_one_plus(u: float) -> float:
     """Compute ``log(1 + u)`` for u in [-1/2, 1] by a series, however small u is."""
     # Halve or double 1 + u so that it lies between the roots of a half and of two.
-    halved = u > ROOT_2 - 1.0
-    doubled = u < 0.5 * ROOT_2 - 1.0
-    above = u - 1.0 if halved else 1.0 + 2.0 * u if doubled else u
-    below = u + 3.0 if halved else 3.0 + 2.0 * u if doubled else u + 2.0
-    return log_of_quotient(above, below) + (LOG_2 if halved else -LOG_2 if doubled else 0.0)
+    above = u
+    below = u + 2.0
+    power = 0.0
+    if u > ROOT_2 - 1.0:
+        above = u - 1.0
+        below = u + 3.0
+        power = LOG_2
+    elif u < 0.5 * ROOT_2 - 1.0:
+        above = 1.0 + 2.0 * u
+        below = 3.0 + 2.0 * u
+        power = -LOG_2
+    return log_of_quotient(above, below) + power
 
 
 @operation(lambda *types: _exp_of_negative)
