@@ -57,10 +57,11 @@ from saddlesvm.solvers.threaded.descent import with_threads
 if TYPE_CHECKING:
     from saddlesvm.solvers.base import SolverBase
 
-# When to predict, in epochs of descent. A prediction costs CALLS; two estimates of the gap are the
-# least that have a rate.
-FIRST_PREDICTIONS = (2.0, 4.0, 8.0)  # measured on the cells of benchmarks/peers
-SOON = 0.15  # share of the finish's seconds after which it may begin before these end; a guess
+# Epochs of descent before the first prediction: two estimates of the gap are the least that have a
+# rate; and before a finish that needs a good start, measured on the cells of benchmarks/peers.
+FIRST_PREDICTION = 2.0
+GOOD_START = 8.0
+SOON = 0.1  # share of the finish's seconds after which it may begin before these end; a guess
 
 # Newton steps: the least number, and steps per power of ten that the gap falls by. Measured on the
 # cells of benchmarks/peers.
@@ -185,7 +186,7 @@ class Auto(Choosing):
         state.course.predicted_work = np.inf
         if state.phase != COORDINATES:
             return state
-        state.course.next_prediction = max(FIRST_PREDICTIONS[0], prediction_cost(problem))
+        state.course.next_prediction = max(FIRST_PREDICTION, prediction_cost(problem))
         if not problem.is_plain:
             return state
         state.has_chosen_first = start is not None or is_gentle(problem)
@@ -238,9 +239,7 @@ class Auto(Choosing):
 
     def next_prediction(self, problem: Problem, epochs: float) -> float:
         """Return the epoch of the next prediction; none costs more than the work it predicts."""
-        later = (first for first in FIRST_PREDICTIONS if first > epochs + 1e-9)
-        following = next(later, NEXT_PREDICTION * epochs)
-        return max(following, epochs + prediction_cost(problem))
+        return max(NEXT_PREDICTION * epochs, epochs + prediction_cost(problem))
 
     def predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare the seconds that descent and a finish have left, and change over if it pays."""
@@ -280,7 +279,7 @@ class Auto(Choosing):
             step_cost = self._step_cost(problem, count_bending(problem, state.alpha))
             there = steps_cost(step_cost, passes, steps)
             # Smooth problems whose bending rows span the features need no good start.
-            soonest = FIRST_PREDICTIONS[-1]
+            soonest = GOOD_START
             if needs_no_proximity(problem, state.alpha, PLENTY):
                 soonest = min(soonest, SOON * there / epoch)
             is_change = state.epochs >= soonest - 1e-9 and there < here

@@ -4,6 +4,11 @@
     rows       fewer rows bend than there are features: a factor over these rows (Woodbury)
     products   conjugate gradients with the diagonal as preconditioner, which need no matrix
 
+The factor of a share with many rows a feature solves the equations alone. That of a smaller share
+is the preconditioner of conjugate gradients: with r rows a feature, the eigenvalues of its matrix
+lie between (1 - r^-1/2)^2 and (1 + r^-1/2)^2 times those of the whole (Marchenko and Pastur 1967),
+so that each iteration divides the error by r^1/2.
+
 A factor of all rows that bend serves on while few of them change: it then is the preconditioner of
 conjugate gradients with the present matrix, which take an iteration for each row that has changed,
 or fewer. Conjugate gradients with the diagonal are tried first where they may be much cheaper than
@@ -16,6 +21,7 @@ Source: Nocedal and Wright (2006), "Numerical optimization", algorithm 5.3; Keer
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -34,8 +40,6 @@ from saddlesvm.solvers.equations import (
 )
 from saddlesvm.solvers.task import Found, Task
 
-PRODUCTS = "conjugate gradients"
-
 # Factors.
 MOST_SIDE = 5000  # features or rows of a factor at most: 200 MB; guessed
 SIDE_BYTES = 40.0  # bytes of a factor for each entry: the matrix, its factor, copies; derived
@@ -47,7 +51,7 @@ SPARSE_ROWS_PER_PASS = 24.0
 # loops over dense values. Measured on one core.
 BLAS_SPEED = 3e10
 LOOP_SPEED = 1e9
-DENSE_SPEED = 3e9
+DENSE_SPEED = 2e9
 CALLS = 1e-5  # seconds of a call; guessed
 
 # Conjugate gradients.
@@ -64,28 +68,77 @@ CHANGED = 3.0
 MOST_CHANGED = 0.1
 
 
+# Rows a feature of a share whose factor is a preconditioner: more rows save iterations. A choice.
+SAMPLES = (4, 16)
+MOST_OF_ROWS = 0.5  # such a share has at most this part of the rows that bend; guessed
+FLOAT32_SHARE = 0.6  # seconds of products in float32 for those in float64; measured, 784 features
+
+PRODUCTS = "conjugate gradients"
+FEATURES = "features"
+SHARE = "features, a share of the rows"
+ROWS = "rows"
+
+
 class FeatureFactor:
     """Cholesky of the matrix over features.
 
     Parameters
     ----------
     place : Memory
-    rows : ndarray of shape (m,)
-    bends : ndarray of shape (m,)
-        C times the second derivatives of these rows.
     ridge : ndarray of shape (d + 1,)
     is_coarse : bool
         True if single precision is enough.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n,)
+        The bends of all rows, divided by the largest one; of shape (0,) before the first matrix.
+    matrix : ndarray of shape (d + 1, d + 1)
+        ``sum_i share_i x_i x_i'``.
     """
 
-    def __init__(
-        self, place: Memory, rows: np.ndarray, bends: np.ndarray, ridge: np.ndarray, is_coarse: bool
-    ) -> None:
-        matrix = place.gram(rows, bends, np.float32 if is_coarse else np.float64)
+    def __init__(self, place: Memory, ridge: np.ndarray, is_coarse: bool) -> None:
+        self.place = place
+        self.ridge = ridge
+        self.is_coarse = is_coarse
+        self.shares = np.empty(0)
+        self.matrix = np.empty((0, 0))
+
+    def count_changed(self, bends: np.ndarray) -> int:
+        """Return how many rows :meth:`update` adds or subtracts for the bends of all rows."""
+        rows = int(np.count_nonzero(bends))
+        if not self.shares.size:
+            return rows
+        return min(rows, int(np.count_nonzero(bends / bends.max() != self.shares)))
+
+    def update(self, bends: np.ndarray) -> None:
+        """Factor the matrix of these bends of all rows; only rows whose share changed are added."""
+        largest = float(bends.max())
+        kind = np.float32 if self.is_coarse else np.float64
+        if self.place.is_sparse:
+            # Finding the changes would take as long as the sum over all rows.
+            rows = np.flatnonzero(bends)
+            matrix = self.place.gram(rows, bends[rows], kind)
+        else:
+            self.add_changes(bends / largest, kind)
+            matrix = largest * self.matrix
         # Products round in proportion to both features' sizes.
-        raised = RAISED[is_coarse] * ridge.size * matrix.diagonal()
-        matrix.flat[:: ridge.size + 1] += ridge + raised
+        raised = RAISED[self.is_coarse] * self.ridge.size * matrix.diagonal()
+        matrix.flat[:: self.ridge.size + 1] += self.ridge + raised
         self.factor = cholesky(matrix)
+
+    def add_changes(self, shares: np.ndarray, kind: type) -> None:
+        """Make the matrix of these shares, from nothing if most of them changed."""
+        change = shares - self.shares if self.shares.size else shares
+        if np.count_nonzero(change) < np.count_nonzero(shares):
+            rises = np.flatnonzero(change > 0.0)
+            falls = np.flatnonzero(change < 0.0)
+            self.matrix += self.place.gram(rises, change[rises], kind)
+            self.matrix -= self.place.gram(falls, -change[falls], kind)
+        else:
+            rows = np.flatnonzero(shares)
+            self.matrix = self.place.gram(rows, shares[rows], kind)
+        self.shares = shares
 
     def solve(self, target: np.ndarray) -> np.ndarray:
         """Return the inverse of the matrix times a vector."""
@@ -192,13 +245,20 @@ class MemoryEquations(Equations):
             enough = enough_rows(place.n, place.d, place.values_per_row, place.is_sparse)
             stride = max(1, int(bent.size / (fineness * enough)))
             if stride > 1:
-                self.rows = bent[stride // 2 :: stride]
-                share_bends = self.bends[self.rows] * (bent.size / self.rows.size)
                 is_coarse = fineness == 1.0 and q == 0.0
-                self.factor = FeatureFactor(place, self.rows, share_bends, self.ridge, is_coarse)
+                self.rows = bent[stride // 2 :: stride]
+                self.factor = self.factor_of_share(is_coarse)
                 self.factored_bends = np.empty(0)
                 self.is_share = True
-                self.way = "features, a share of the rows"
+                self.way = SHARE
+
+    def factor_of_share(self, is_coarse: bool) -> FeatureFactor:
+        """Return the factor over features of some of the rows, which get the weight of all."""
+        weights = np.zeros(self.bends.size)
+        weights[self.rows] = self.bends[self.rows] * (self.bent / self.rows.size)
+        factor = FeatureFactor(self.task.place, self.ridge, is_coarse)
+        factor.update(weights)
+        return factor
 
     def take(self, bends: np.ndarray) -> None:
         """Take C times the second derivatives of all rows."""
@@ -213,7 +273,7 @@ class MemoryEquations(Equations):
     def serves(self) -> bool:
         """Return True if the factor may serve for more than one step, corrected by the secants."""
         # If the derivative of a loss has corners, other rows bend after each step.
-        return self.is_share or (self.way == "features" and not self.machine.cornered)
+        return self.is_share or (self.way == FEATURES and not self.machine.cornered)
 
     def inverse(self, target: np.ndarray) -> np.ndarray:
         """Solve the equations at their point, as far as a step needs."""
@@ -223,15 +283,16 @@ class MemoryEquations(Equations):
         if not self.rows.size:
             # Only the regulariser bends.
             return target / self.ridge
-        way, seconds = self.cheapest_way()
+        way, seconds, count = self.cheapest_way()
         self.way = way
 
-        # 1. The factor of an earlier point as preconditioner, if nearly the same rows bend and a
-        # new factor is expensive.
-        former = self.factor if seconds > PATIENCE * self.product_seconds() else None
+        # 1. The factor of an earlier point as preconditioner, if nearly the same rows bend: no longer
+        # than a new factor would take, and only if that is expensive or no better.
+        tries = int(min(PATIENCE, seconds / self.product_seconds()))
+        former = self.factor if way == SHARE or tries == PATIENCE else None
         if former is not None and self.count_changed() <= MOST_CHANGED * self.rows.size:
             D, is_solved = conjugate_gradients(
-                self.multiply, former.solve, target, PATIENCE, self.forcing
+                self.multiply, former.solve, target, tries, self.forcing
             )
             if is_solved:
                 return D
@@ -240,7 +301,7 @@ class MemoryEquations(Equations):
         # factor. They are not tried again if they failed at the last point.
         tries = MOST_PRODUCTS
         if way != PRODUCTS:
-            tries = min(MOST_PRODUCTS, int(FIRST_SHARE * seconds / self.product_seconds()))
+            tries = int(min(MOST_PRODUCTS, FIRST_SHARE * seconds / self.product_seconds()))
         if way == PRODUCTS or (tries >= LEAST_PRODUCTS and not self.is_stiff):
             curvature = self.task.place.diagonal(self.rows, self.bends[self.rows])
             diagonal = self.ridge + 1e-12 + curvature
@@ -254,15 +315,27 @@ class MemoryEquations(Equations):
 
         # 3. A new factor, over features or over the rows that bend. The memory of the last one is
         # given back first.
-        former = None
-        self.factor = None
-        bends = self.bends[self.rows]
         self.factored_bends = self.bends
-        if way == "features":
-            self.factor = FeatureFactor(self.task.place, self.rows, bends, self.ridge, False)
-            return self.factor.solve(target)
+        if way == FEATURES:
+            exact = self.exact_factor() or FeatureFactor(self.task.place, self.ridge, False)
+            self.factor = exact
+            exact.update(self.bends)
+            return exact.solve(target)
+        self.factor = None
+        former = None
+        if way == SHARE:
+            rows = self.rows
+            # Evenly spaced rows.
+            self.rows = rows[np.linspace(0, rows.size - 1, count).astype(np.intp)]
+            self.factor = self.factor_of_share(True)
+            self.rows = rows
+            D, _ = conjugate_gradients(
+                self.multiply, self.factor.solve, target, MOST_PRODUCTS, self.forcing
+            )
+            return D
         # The factor over rows subtracts vectors over features, in which digits cancel: an iteration
         # or two with the exact matrix bring them back.
+        bends = self.bends[self.rows]
         self.factor = RowFactor(self.gather(), bends, float(self.ridge[-1]))
         D, _ = conjugate_gradients(self.multiply, self.factor.solve, target, PATIENCE, self.forcing)
         return D
@@ -275,16 +348,25 @@ class MemoryEquations(Equations):
         lower = self.factored_bends > CHANGED * self.bends
         return int(np.count_nonzero(higher | lower))
 
-    def cheapest_way(self) -> tuple[str, float]:
-        """Return the factor that is likely to take the fewest seconds, and these."""
+    def cheapest_way(self) -> tuple[str, float, int]:
+        """Return the factor that likely takes the fewest seconds, these, and its rows or side."""
         place = self.task.place
-        ways = seconds_of_factors(
-            place.d, self.rows.size, place.values_per_row, place.is_sparse, self.task.most_side
+        exact = self.exact_factor()
+        changed = exact.count_changed(self.bends) if exact else self.rows.size
+        ways = list_ways(
+            place.d,
+            self.rows.size,
+            changed,
+            place.values_per_row,
+            place.is_sparse,
+            self.task.most_side,
         )
-        if not ways:
-            return PRODUCTS, np.inf
-        best = min(ways, key=ways.__getitem__)
-        return best, ways[best]
+        return min(ways, key=itemgetter(1), default=(PRODUCTS, np.inf, 0))
+
+    def exact_factor(self) -> FeatureFactor | None:
+        """Return the factor of all rows over features, if it was the last one."""
+        is_exact = isinstance(self.factor, FeatureFactor) and not self.factor.is_coarse
+        return self.factor if is_exact and not self.is_share else None  # type: ignore[return-value]
 
     def product_seconds(self) -> float:
         """Return the rough seconds of a product with the matrix."""
@@ -294,9 +376,7 @@ class MemoryEquations(Equations):
     def gather(self) -> Memory:
         """Return the rows that bend, in double precision, copied once a point."""
         if self.gathered is None:
-            place = self.task.place
-            is_all = self.rows.size == place.n and place.kind == FLOAT64
-            self.gathered = place if is_all else place.take(self.rows)
+            self.gathered = self.task.place.take(self.rows)
             self.gathered.widen()
         return self.gathered
 
@@ -306,20 +386,28 @@ class MemoryEquations(Equations):
         bends = self.bends[self.rows]
         if place.is_sparse:
             return self.ridge * D + place.multiply(self.rows, bends, D)
-        few = self.gather()
+        # If all rows bend, they are read where they are: float32 sums do for iterations.
+        few = place if self.rows.size == place.n else self.gather()
         curved = self.ridge * D
         for part, block in few.blocks():
             curved += few.pull(block, bends[part] * few.scores(block, D))
         return curved
 
 
-def seconds_of_factors(
-    features: int, rows: int, values_per_row: float, is_sparse: bool, most: int = MOST_SIDE
-) -> dict[str, float]:
-    """Return the rough seconds of factors over features and rows, if they are small enough."""
+def list_ways(
+    features: int,
+    rows: int,
+    changed: int,
+    values_per_row: float,
+    is_sparse: bool,
+    most: int = MOST_SIDE,
+) -> list[tuple[str, float, int]]:
+    """Return the factors that are small enough, with their rough seconds and their rows.
+
+    `changed` rows are new in the matrix over features, or leave it.
+    """
     # Operations for each row of the matrix over features, and for each pair of rows.
     side = features + 1.0
-    count = float(rows)
     outer = side * side / BLAS_SPEED
     inner = 2.0 * values_per_row / BLAS_SPEED
     if is_sparse:
@@ -327,11 +415,21 @@ def seconds_of_factors(
         # About a tenth of the features of two rows coincide; a guess.
         inner = 0.1 * values_per_row / LOOP_SPEED
     # The matrix, and a third of the cube of its side for Cholesky.
-    found = {}
+    found = []
     if side <= most:
-        found["features"] = count * outer + side**3 / (3.0 * BLAS_SPEED)
-    if count <= min(most, SPANNING * side):
-        found["rows"] = count * count * inner + count**3 / (3.0 * BLAS_SPEED)
+        factor = side**3 / (3.0 * BLAS_SPEED)
+        found.append((FEATURES, changed * outer + factor, rows))
+        # A share of sparse rows misses rare features.
+        for per_feature in () if is_sparse else SAMPLES:
+            count = int(per_feature * side)
+            if count <= MOST_OF_ROWS * rows:
+                # Conjugate gradients bring the error to 2 per_feature^(-k/2) in k iterations.
+                iterations = math.ceil(2.0 * math.log(2.0 / FORCING) / math.log(per_feature))
+                products = iterations * seconds_of_product(rows, values_per_row, is_sparse)
+                seconds = count * outer * FLOAT32_SHARE + factor + products
+                found.append((SHARE, seconds, count))
+    if rows <= min(most, SPANNING * side):
+        found.append((ROWS, rows * rows * inner + rows**3 / (3.0 * BLAS_SPEED), rows))
     return found
 
 
@@ -361,12 +459,12 @@ def expected_seconds(problem: Problem, rows: int, condition: float, memory: floa
     if features < min(FEW_FEATURES, most):
         # A share of the rows is enough for the matrix.
         rows = min(rows, enough_rows(problem.members.size, features, values, problem.sparse))
-    factors = seconds_of_factors(features, rows, values, problem.sparse, most)
+    ways = list_ways(features, rows, rows, values, problem.sparse, most)
+    found = [seconds for _, seconds, _ in ways]
     # If other rows bend after each step, products take too many iterations to be counted on.
-    ways = list(factors.values())
-    if problem.is_cornerless or not ways:
-        ways.append(by_products)
-    return min(ways)
+    if problem.is_cornerless or not found:
+        found.append(by_products)
+    return min(found)
 
 
 def enough_rows(n: int, features: int, values_per_row: float, is_sparse: bool) -> int:

@@ -75,6 +75,8 @@ CLOSE = 0.3
 GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))
 # If conjugate gradients solve the equations, which get harder as q shrinks; guessed.
 SLOW_GROWTH = ((3, 1.5), (8, 2.0), (10**9, 1.5))
+# Fall of the dual objective, relative to it, that rounding of float32 sums explains; guessed.
+LAG = 1e-6
 # Moves of the centre in a row while rounding hides what steps gain; guessed.
 MOST_HIDDEN = 3
 # First proximity of a one-class machine, in units of the median size of the first scores; guessed.
@@ -141,6 +143,8 @@ class NewtonState(State):
         The weights that the next pass evaluates.
     centre : ndarray of shape (n,)
         Of the proximal term; empty for smooth losses.
+    centre_dual : float
+        The dual objective at the centre, if it is known.
     q : float
         Proximity; 0 for smooth losses, and until the first pass.
     fineness : float
@@ -163,6 +167,7 @@ class NewtonState(State):
 
     estimate_is_gap: bool = True
     centre: np.ndarray = field(default_factory=lambda: np.empty(0))
+    centre_dual: float = -np.inf
     q: float = 0.0
     fineness: float = 1.0
     gap_before: float = np.inf
@@ -250,19 +255,25 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
         last_slope = float(np.vdot(point.gradient, D))
         is_higher = start.F + RISE * abs(start.F) < point.F
         is_far = last_slope > 0.0 and (last_slope > TOO_STEEP * abs(first_slope) or is_higher)
-        is_in_memory = isinstance(work.equations, MemoryEquations)
-        if is_in_memory and (state.q > 0.0 or place.is_sparse):
+        equations = work.equations
+        if isinstance(equations, MemoryEquations):
             # Other rows bend along a step, so that it may be too short as well. If the next
-            # direction is expensive, as on sparse rows, an exact search is worth its dual
-            # variables.
-            is_far = abs(last_slope) > EXACT * abs(first_slope)
+            # direction is expensive, an exact search is worth its dual variables.
+            is_expensive = place.is_sparse or not equations.serves
+            if state.q > 0.0 or is_expensive:
+                is_far = abs(last_slope) > EXACT * abs(first_slope)
         if is_far:
             go_back(task, state, start, point, first_slope, last_slope)
             return False
 
     # 3. The proximal point method: the first term of the gap, gap - fenchel_gap, is small enough.
+    # Few rows may be separable. The dual objective is then so far below the second term that a point
+    # may seem solved and still lower it, as no solution does.
     gap = point.primal - point.dual
-    if state.q > 0.0 and gap - point.fenchel_gap <= CLOSE * point.fenchel_gap:
+    is_close = gap - point.fenchel_gap <= CLOSE * point.fenchel_gap
+    has_risen = point.dual >= state.centre_dual - LAG * abs(state.centre_dual)
+    has_risen = has_risen or place.n >= FEW_ROWS * place.d
+    if state.q > 0.0 and is_close and has_risen:
         move_centre(state, point)
         state.hidden = 0
         return False
@@ -273,6 +284,7 @@ def move_centre(state: NewtonState, point: Found) -> None:
     """Move the centre to the dual variables at a point, and shrink the proximity."""
     work = state.work
     state.centre = point.A
+    state.centre_dual = point.dual
     # The fewer steps this centre took, the more q may shrink.
     has_products = work.equations is not None and work.equations.way == PRODUCTS
     growth = SLOW_GROWTH if has_products else GROWTH
@@ -404,6 +416,7 @@ def begin(task: Task, state: NewtonState) -> None:
         if is_given and is_worse and not task.is_one_class:
             state.w = np.zeros_like(state.w)
             state.centre = nothing()
+            state.centre_dual = -np.inf
             Z[:] = 0.0
         smooth(task, machine, state, Z)
 
@@ -604,6 +617,7 @@ class Newton(SolverBase):
             # The given dual variables may be better than those of the margins at the given weights.
             state.best.alpha = problem.balance(alpha)
             state.best.dual = dual_at(problem, state.best.alpha)
+            state.centre_dual = state.best.dual
         elif problem.intercept.homogeneous and not problem.fixed.size:
             state.best.dual = 0.0  # phi*(0) = -min phi = 0 for each loss
         return state

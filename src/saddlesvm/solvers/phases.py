@@ -28,8 +28,8 @@ GAP_PROGRESS = 0.3
 PRIMAL_PROGRESS = 0.95
 # Factor on `patience` when the finish hands back; it then waits until the epochs double; a guess.
 MORE_PATIENCE = 4.0
-# Factor from one prediction to the next, in epochs; a guess.
-NEXT_PREDICTION = 1.25
+# Factor from one prediction to the next, in epochs: three while the epochs double; a guess.
+NEXT_PREDICTION = 2.0 ** (1 / 3)
 # The present rate of the fall is that of the gaps after this share of the epochs; a guess.
 LATER = 0.6
 # The least share of the dual in the primal objective that a relative gap shows; from rounding.
