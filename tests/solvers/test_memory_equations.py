@@ -11,7 +11,8 @@ from scipy import sparse
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.matrix import as_rows
-from saddlesvm.solvers.memory_equations import MemoryEquations
+from saddlesvm.rows.places import Memory
+from saddlesvm.solvers.memory_equations import SHARE, FeatureFactor, MemoryEquations
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.search import find_least
 from saddlesvm.solvers.task import evaluate
@@ -46,6 +47,45 @@ def test_each_way_solves_the_equations(way: str, intercept: Any, kind: Any, layo
     assert equations.way == way
     left = 1e-9 if way == "features" else 0.5
     assert np.linalg.norm(residual) <= left * np.linalg.norm(point.gradient)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_factor_follows_the_bends_by_the_rows_that_changed(kind: Any) -> None:
+    random = np.random.default_rng(1)
+    n, d = 200, 9
+    values = random.standard_normal((n, d)).astype(kind)
+    whole = np.column_stack([values.astype(float), np.ones(n)])
+    factor = FeatureFactor(Memory(as_rows(values, 1.0), np.arange(n)), np.ones(d + 1), False)
+    bends = np.where(random.random(n) < 0.5, 2.0, 0.0)
+    for size in (1.0, 1.0, 0.25, 4.0):
+        # A few rows enter or leave, and all bends are scaled.
+        some = random.choice(n, 7, replace=False)
+        bends[some] = 2.0 - bends[some]
+        factor.update(size * bends)
+        matrix = np.eye(d + 1) + whole.T @ ((size * bends)[:, None] * whole)
+        target = random.standard_normal(d + 1)
+        assert np.allclose(factor.solve(target), np.linalg.solve(matrix, target), rtol=1e-9)
+
+
+def test_a_share_of_dense_rows_solves_the_equations_of_all() -> None:
+    random = np.random.default_rng(2)
+    n, d = 8_000, 300
+    values = random.standard_normal((n, d))
+    y = np.where(random.random(n) < 0.5, -1.0, 1.0)
+    problem = make_problem(as_rows(values, 1.0), y, make_loss("logistic"), C=100.0, intercept="regularized")
+    solver = Newton()
+    task = solver._task(problem, solver.init(problem, 0))
+    point = evaluate(task, np.zeros(d + 1), np.empty(0), 0.0)
+    equations = MemoryEquations(task)
+    equations.is_stiff = True
+    equations.renew(point, np.empty(0), 0.0, 1.0)
+    equations.forcing = 1e-3
+    found = equations.direction(point.gradient)
+    whole = np.column_stack([values, np.ones(n)])
+    matrix = np.eye(d + 1) + 25.0 * whole.T @ whole
+    residual = matrix @ found + point.gradient
+    assert equations.way == SHARE
+    assert np.linalg.norm(residual) <= 0.01 * np.linalg.norm(point.gradient)
 
 
 @pytest.mark.parametrize("seed", range(40))

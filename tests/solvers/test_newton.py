@@ -194,3 +194,18 @@ def test_the_remark_says_what_a_step_did() -> None:
 def test_bad_options_are_named() -> None:
     with pytest.raises(ValueError, match="memory must be positive"):
         Newton(memory=0.0)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 8])
+def test_few_separable_rows_at_a_huge_C_take_few_passes(seed):
+    # The dual optimum lies far below C times the first losses: a centre that moved too soon took
+    # 162 to 256 passes, and some fits were lost.
+    random = np.random.default_rng(seed)
+    n, d = 120, 110
+    X = random.normal(size=(n, d)) * (random.random((n, d)) < 0.1)
+    X *= 10.0 ** random.uniform(-2, 2, size=d)
+    y = np.where(X @ random.normal(size=d) > 0.0, 1.0, -1.0)
+    rows = as_rows(X.astype(np.float32), 1.0)
+    problem = make_problem(rows, y, Hinge(), C=1e5, intercept="regularized")
+    result = fit(problem, Newton(), Limits(tol=1e-5, max_epochs=130))
+    assert result.outcome is Outcome.CERTIFIED

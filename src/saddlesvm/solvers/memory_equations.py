@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.places import FLOAT64, Memory
+from saddlesvm.rows.places import Memory
 from saddlesvm.solvers.equations import (
     FEW_FEATURES,
     MOST_PRODUCTS,
@@ -286,8 +286,8 @@ class MemoryEquations(Equations):
         way, seconds, count = self.cheapest_way()
         self.way = way
 
-        # 1. The factor of an earlier point as preconditioner, if nearly the same rows bend: no longer
-        # than a new factor would take, and only if that is expensive or no better.
+        # 1. The factor of an earlier point as preconditioner, if nearly the same rows bend: for no
+        # longer than a new factor would take, and only if that is expensive or no better.
         tries = int(min(PATIENCE, seconds / self.product_seconds()))
         former = self.factor if way == SHARE or tries == PATIENCE else None
         if former is not None and self.count_changed() <= MOST_CHANGED * self.rows.size:

@@ -267,8 +267,8 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
             return False
 
     # 3. The proximal point method: the first term of the gap, gap - fenchel_gap, is small enough.
-    # Few rows may be separable. The dual objective is then so far below the second term that a point
-    # may seem solved and still lower it, as no solution does.
+    # Few rows may be separable. The dual objective is then so far below the second term that a
+    # point may seem solved and still lower it, as no solution does.
     gap = point.primal - point.dual
     is_close = gap - point.fenchel_gap <= CLOSE * point.fenchel_gap
     has_risen = point.dual >= state.centre_dual - LAG * abs(state.centre_dual)
