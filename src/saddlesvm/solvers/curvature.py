@@ -1,4 +1,4 @@
-"""How the terms of an objective bend: the curvature of a coordinate step, and the rows that bend."""
+"""How an objective bends: the curvature of a coordinate step, and the rows that bend."""
 
 from __future__ import annotations
 
