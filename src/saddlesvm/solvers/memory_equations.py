@@ -313,31 +313,41 @@ class MemoryEquations(Equations):
                 self.way = PRODUCTS
                 return D
 
-        # 3. A new factor, over features or over the rows that bend. The memory of the last one is
-        # given back first.
+        # 3. A new factor; the memory of the earlier one is given back.
+        former = None
+        return self.solve_by_factor(way, count, target)
+
+    def solve_by_factor(self, way: str, count: int, target: np.ndarray) -> np.ndarray:
+        """Solve the equations by a new factor.
+
+        Parameters
+        ----------
+        way : {FEATURES, SHARE, ROWS}
+        count : int
+            Rows of a share.
+        target : ndarray of shape (d + 1,)
+        """
         self.factored_bends = self.bends
         if way == FEATURES:
             exact = self.exact_factor() or FeatureFactor(self.task.place, self.ridge, False)
             self.factor = exact
             exact.update(self.bends)
             return exact.solve(target)
+        # The memory of the last factor is given back first.
         self.factor = None
-        former = None
+        most = PATIENCE
         if way == SHARE:
-            rows = self.rows
             # Evenly spaced rows.
+            rows = self.rows
             self.rows = rows[np.linspace(0, rows.size - 1, count).astype(np.intp)]
             self.factor = self.factor_of_share(True)
             self.rows = rows
-            D, _ = conjugate_gradients(
-                self.multiply, self.factor.solve, target, MOST_PRODUCTS, self.forcing
-            )
-            return D
-        # The factor over rows subtracts vectors over features, in which digits cancel: an iteration
-        # or two with the exact matrix bring them back.
-        bends = self.bends[self.rows]
-        self.factor = RowFactor(self.gather(), bends, float(self.ridge[-1]))
-        D, _ = conjugate_gradients(self.multiply, self.factor.solve, target, PATIENCE, self.forcing)
+            most = MOST_PRODUCTS
+        else:
+            # This factor subtracts vectors over features, in which digits cancel: an iteration or
+            # two with the exact matrix bring them back.
+            self.factor = RowFactor(self.gather(), self.bends[self.rows], float(self.ridge[-1]))
+        D, _ = conjugate_gradients(self.multiply, self.factor.solve, target, most, self.forcing)
         return D
 
     def count_changed(self) -> int:

@@ -267,17 +267,21 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
             return False
 
     # 3. The proximal point method: the first term of the gap, gap - fenchel_gap, is small enough.
-    # Few rows may be separable. The dual objective is then so far below the second term that a
-    # point may seem solved and still lower it, as no solution does.
-    gap = point.primal - point.dual
-    is_close = gap - point.fenchel_gap <= CLOSE * point.fenchel_gap
-    has_risen = point.dual >= state.centre_dual - LAG * abs(state.centre_dual)
-    has_risen = has_risen or place.n >= FEW_ROWS * place.d
-    if state.q > 0.0 and is_close and has_risen:
+    if state.q > 0.0 and is_solved(task, state, point):
         move_centre(state, point)
         state.hidden = 0
         return False
     return True
+
+
+def is_solved(task: Task, state: NewtonState, point: Found) -> bool:
+    """Return True if a point solves the problem at this centre well enough to move the centre."""
+    gap = point.primal - point.dual
+    is_close = gap - point.fenchel_gap <= CLOSE * point.fenchel_gap
+    # Few rows may be separable. The dual objective is then so far below the second term that a
+    # point may seem solved and still lower it, as no solution does.
+    has_risen = point.dual >= state.centre_dual - LAG * abs(state.centre_dual)
+    return is_close and (has_risen or task.place.n >= FEW_ROWS * task.place.d)
 
 
 def move_centre(state: NewtonState, point: Found) -> None:
