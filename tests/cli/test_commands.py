@@ -200,6 +200,12 @@ def test_a_model_and_data_that_are_swapped_are_told_apart(run, refusal, tmp_path
         assert "rows.csv: is not a model" in said and "the model stands before the data" in said
 
 
+def test_a_model_given_as_data_is_told(run, refusal, tmp_path):
+    assert run("train", "toy", "--model", tmp_path / "m")[0] == 0
+    for words in (("predict", tmp_path / "m", tmp_path / "m"), ("train", tmp_path / "m")):
+        assert "m: is a saved model, not data" in refusal(*words)
+
+
 def test_a_model_that_does_not_fit_the_data(run, refusal, tmp_path):
     model = tmp_path / "toy.model"
     assert run("train", "toy", "--model", model)[0] == 0

@@ -29,8 +29,11 @@ def choose_entry(asked: dict[str, Any]) -> register.Entry:
     if "estimator" in asked:
         name = asked["estimator"]
     else:
+        # The loss implies the task, a kernel the kind of machine.
         is_regression = task_of_loss(asked.get("loss", "hinge")) == "regression"
-        name = ("" if "kernel" in asked else "Linear") + ("SVR" if is_regression else "SVC")
+        name = "SVR" if is_regression else "SVC"
+        if "kernel" not in asked:
+            name = f"Linear{name}"
     entry = find_entry_named(name)
     for name in asked:
         if name not in NOT_PARAMETERS and name not in entry.parameters:

@@ -33,7 +33,10 @@ WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
 @reading_options()
 @JSON
 def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json: bool) -> int:
-    """Check a proof in exact fractions; nothing that the fit computed is trusted."""
+    """Check a proof in exact fractions.
+
+    Nothing that the fit computed is trusted.
+    """
     from saddlesvm.checker import describe
     from saddlesvm.cli.show import make_identifier, show
     from saddlesvm.estimators.proofs import verified

@@ -70,7 +70,10 @@ class Reading:
                 f"{name}: drop_columns applies to CSV, TSV, Parquet and Feather; this is {format}"
             )
         if format == "bundled" and (self.label is not None or self.header != "auto"):
-            raise DataError(f"{name}: is a bundled set; label and header do not apply")
+            raise DataError(
+                f"{name}: is a bundled set, of which the label column is known: leave --label and "
+                "--header out (in Python: label and header)"
+            )
         if self.header != "auto" and format != "csv":
             raise DataError(
                 f"{name}: header={self.header!r} applies to CSV and TSV only; this is {format}"

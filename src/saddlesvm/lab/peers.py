@@ -27,6 +27,9 @@ from saddlesvm.problem.problem import Problem
 
 LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # epochs
 TIGHT = 1e-9  # tolerance of a peer, so small that its epochs end the fit
+# Losses of scikit-learn's classifiers, and of its regression.
+HINGES = ("hinge", "squared_hinge")
+TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,6 @@ def make_sgd(problem: Problem, epochs: int, seed: int) -> Any:
     )
 
 
-HINGES = ("hinge", "squared_hinge")
-TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 PEERS: dict[str, Peer] = {
     "sklearn": Peer("sklearn", "scikit-learn LinearSVC", (*HINGES, *TUBES), make_linear_svm),
     "sgd": Peer("sgd", "scikit-learn SGDClassifier", (*HINGES, "logistic"), make_sgd),
