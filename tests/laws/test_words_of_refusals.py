@@ -42,7 +42,7 @@ REFUSALS: dict[str, Callable[[], Any]] = {
         {"format": "f", "version": 9}, "m", "model", "f", 2
     ),
     "X: is not a valid CSR matrix": lambda: ready_matrix(bad_matrix(), "X", Reading()),
-    "is a bundled set, of which the label column is known: leave --label and --header out": lambda: read("toy", label=0),
+    "is a bundled set, of which the label column is known: leave --label": lambda: read("toy", label=0),
     "sample_weight has 2 entries; X has 3 rows": lambda: LinearSVC().fit(X, Y, [1.0, 2.0]),
     "Sample weights must be 1D array or scalar": lambda: LinearSVC().fit(X, Y, [[1.0], [2.0], [1.0]]),
     "predict_proba needs probability=True": lambda: SVC().predict_proba,
