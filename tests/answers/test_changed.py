@@ -7,7 +7,7 @@ import pytest
 
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.answers.changed_rows import ChangedGroups, ChangedRows, bound_margins_left_out
-from saddlesvm.answers.vicinity import vicinity_of
+from saddlesvm.answers.vicinity import find_vicinity
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
@@ -35,7 +35,7 @@ class Case:
         self.problem = make_problem(rows, self.y, loss, C=C, intercept=intercept)
         rough = kind(loss=name, C=C, tol=1e-3, random_state=0, **options).fit(self.X, self.y)
         w = np.append(rough.coef_, np.ravel(rough.intercept_) / (self.scale or 1.0))
-        self.near = vicinity_of(self.problem, w)
+        self.near = find_vicinity(self.problem, w)
 
     def refit(self, X, y):
         """Scores of all rows by a model of these, and how far they can be from the optimum's."""
@@ -87,4 +87,4 @@ def test_the_squared_loss_is_known_in_closed_form():
 def test_kinked_losses_have_no_vicinity():
     X = matrix(20, 3)
     problem = make_problem(as_rows(X, 0.0), np.where(X[:, 0] > 0, 1.0, -1.0), make_loss("hinge"), C=1.0)
-    assert vicinity_of(problem, np.zeros(4)) is None
+    assert find_vicinity(problem, np.zeros(4)) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.answers.joint_neighbourhood import JointNeighbourhood, joint_neighbourhood, norms_apart
-from saddlesvm.answers.labels import largest_by_differences
+from saddlesvm.answers.labels import label_by_differences
 from saddlesvm.answers.neighbourhood import gap_in_C_form
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
@@ -122,5 +122,5 @@ def test_the_third_derivative_of_the_softmax_is_within_the_range_of_the_directio
 
 def test_differences_may_be_known_one_by_one():
     z, away = np.array([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0]]), np.array([[9.0, 1.5, 0.5], [9.0, 1.5, 1.5]])
-    label, proven = largest_by_differences(z, away)
+    label, proven = label_by_differences(z, away)
     assert (label.tolist(), proven.tolist()) == ([0, 0], [True, False])

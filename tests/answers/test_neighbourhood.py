@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC
-from saddlesvm.answers.curvature import FACTORED, Curvature, curvature_of, plain_curvature
+from saddlesvm.answers.curvature_bound import FACTORED, CurvatureBound, bound_curvature, plain_curvature
 from saddlesvm.answers.gradient import close_margins, gradient_at, margin_slips
-from saddlesvm.answers.neighbourhood import gap_in_C_form, neighbourhood_of
+from saddlesvm.answers.neighbourhood import find_neighbourhood, gap_in_C_form
 from saddlesvm.answers.steps import ENOUGH, enough_for, neighbourhood_near
 from saddlesvm.data import load_bundled
 from saddlesvm.fit.loop import fit
@@ -49,7 +49,7 @@ def test_no_closer_fit_contradicts_the_bounds(loss, intercept):
     for seed in range(4):
         problem = posed(loss, seed, intercept, ElasticNet(0.3) if seed == 3 else None)
         w, gap, _ = solved(problem, 10.0 ** -(2 + seed))
-        near = neighbourhood_of(problem, w, gap)
+        near = find_neighbourhood(problem, w, gap)
         optimum, left, offset = solved(problem, 1e-13)
         X = matrix(20, 4, seed + 100)
         scores = X @ optimum[:-1] + offset
@@ -66,7 +66,7 @@ def test_curvature_proves_far_more_than_the_gap():
     for loss in (Logistic(), SquaredHinge()):
         problem = posed(loss, 2)
         w, gap, _ = solved(problem, 1e-8)
-        near = neighbourhood_of(problem, w, gap)
+        near = find_neighbourhood(problem, w, gap)
         assert near.way == "curvature"
         low, high = near.score_bounds(matrix(20, 4, 5))
         assert (high - low).max() <= 0.01 * np.sqrt(2.0 * gap)
@@ -74,7 +74,7 @@ def test_curvature_proves_far_more_than_the_gap():
 
 def test_parabolas_are_known_to_their_rounding_from_any_weights():
     problem = posed(Squared(), 2)
-    far = neighbourhood_of(problem, np.ones(5), 1e300)
+    far = find_neighbourhood(problem, np.ones(5), 1e300)
     optimum, _, _ = solved(problem, 1e-14)
     H = np.eye(5) + 2.0 * problem.C * rows_of(problem).T @ rows_of(problem)
     np.testing.assert_allclose(far.radius**2, (optimum - 1.0) @ H @ (optimum - 1.0), rtol=1e-6)
@@ -90,7 +90,7 @@ def rows_of(problem):
 def test_norms_are_no_smaller_than_those_of_the_exact_inverse(intercept):
     problem = small_problem(Logistic(), n=40, d=4, C=3e5, intercept=intercept)
     bends = np.linspace(1e-8, 1e5, 40)
-    curvature = curvature_of(problem, problem.members, bends)
+    curvature = bound_curvature(problem, problem.members, bends)
     assert curvature.factor is not None
     exact = _exact_inverse(rows_of(problem), bends, intercept == "free")
     squares = [
@@ -154,18 +154,18 @@ def test_losses_tell_the_truth_about_their_curvature(loss):
 
 def test_what_has_no_curvature_proves_nothing_false():
     problem = posed(Logistic(), 2, penalty=L1())
-    near = neighbourhood_of(problem, np.zeros(5), 1.0)
+    near = find_neighbourhood(problem, np.zeros(5), 1.0)
     low, high = near.score_bounds(np.ones((1, 4)))
     assert (low[0], high[0]) == (-np.inf, np.inf)
-    assert isinstance(plain_curvature(problem), Curvature)
+    assert isinstance(plain_curvature(problem), CurvatureBound)
     wide = small_problem(Logistic(), n=3, d=FACTORED + 1)
-    assert curvature_of(wide, wide.members, np.ones(3)).factor is None
+    assert bound_curvature(wide, wide.members, np.ones(3)).factor is None
 
 
 def test_a_hinge_is_bounded_by_its_gap():
     problem = posed(Hinge(), 2)
     w, gap, _ = solved(problem, 1e-6)
-    near = neighbourhood_of(problem, w, gap)
+    near = find_neighbourhood(problem, w, gap)
     assert near.way == "gap"
     np.testing.assert_allclose(near.radius, np.sqrt(2.0 * gap), rtol=0.02)
 

@@ -9,8 +9,8 @@ import pytest
 
 from saddlesvm import LinearSVC
 from saddlesvm.answers.active_set import WORTH, has_margin, verify_active_set
+from saddlesvm.estimators.exact_optimum import go_closer, training_data
 from saddlesvm.estimators.fitted import fitted_value
-from saddlesvm.estimators.proven import go_closer, training_data
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows

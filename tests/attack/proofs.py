@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, checker
-from saddlesvm.estimators.proofs import Proof, labels_of, rows_of
+from saddlesvm.estimators.proof_files import Proof, labels_for_checker, rows_for_checker
 
 from .tally import Tally
 
@@ -72,7 +72,7 @@ def disagreement(model: Any, data: Data, proof: Proof) -> str:
     """How the certificate of a model and its proof contradict each other; empty where they do not."""
     high, low, gap = map(float.fromhex, proof["claim"])
     own = model.certificate_
-    checker.check(proof, rows_of(data[0]), labels_of(data[1], proof["problem"]["text"]))
+    checker.check(proof, rows_for_checker(data[0]), labels_for_checker(data[1], proof["problem"]["text"]))
     if not low <= own.primal or not own.dual <= high:
         return f"the bounds exclude each other: {own} and {high!r}, {low!r}"
     units = abs(own.primal) * 1e-15  # the constants of an elastic net are rounded
@@ -165,7 +165,7 @@ def tampered(random: np.random.Generator, proof: Proof) -> tuple[Proof, str]:
 def verdict(proof: Proof, data: Data) -> str:
     """The checker's line about a proof; empty where it accepts."""
     try:
-        checker.check(proof, rows_of(data[0]), labels_of(data[1], proof["problem"]["text"]))
+        checker.check(proof, rows_for_checker(data[0]), labels_for_checker(data[1], proof["problem"]["text"]))
     except Exception as error:
         return f"{type(error).__name__}: {error}".splitlines()[0]
     return ""

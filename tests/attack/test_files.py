@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def use_model(path: Path) -> None:
     """Load a model, and predict with it."""
-    model, preparation = Preparation.of_saved(load(path))
+    model, preparation = Preparation.from_model(load(path))
     if preparation.kinds:
         preparation.read(str(words_beside(path)))
         return

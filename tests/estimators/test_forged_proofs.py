@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, checker, cli
-from saddlesvm.estimators.proofs import verified
+from saddlesvm.estimators.proof_files import verify_proof
 from support.forged_proofs import count, hexed
 
 FORGED = 200  # `python -m support.forged_proofs 2000` judges more
@@ -53,7 +53,7 @@ def test_a_loss_of_labels_is_checked_for_labels_1_and_minus_1_only(
     with pytest.raises(ValueError, match="labels 1 and -1 only"):
         checker.check(proof, rows, ["2"] * 4)
     with pytest.raises(ValueError, match="labels 1 and -1 only"):
-        verified(proof, np.ones((4, 1)), np.full(4, 2.0))
+        verify_proof(proof, np.ones((4, 1)), np.full(4, 2.0))
     (tmp_path / "proof.json").write_text(json.dumps(proof))
     (tmp_path / "data.svm").write_text("2 1:1\n" * 4)
     assert cli.main(["verify", str(tmp_path / "proof.json"), str(tmp_path / "data.svm")]) == 3
@@ -102,13 +102,13 @@ def test_labels_beyond_2_53_do_not_fall_together() -> None:
         assert proof["problem"]["classes"] == [str(one) for one in model.classes_.tolist()]
         assert low <= model.certificate_.primal * (1 + 1e-12)
         assert model.certificate_.dual <= high * (1 + 1e-12)
-        assert verified(proof, X, y).startswith("proven")
+        assert verify_proof(proof, X, y).startswith("proven")
         rows = [dict(enumerate(row)) for row in X.tolist()]
         assert checker.check(proof, rows, [str(one) for one in y.tolist()]).startswith("proven")
         other = y.copy()
         other[0] = base.max() if other[0] == base.min() else base.min()
         with pytest.raises(ValueError, match="not those"):
-            verified(proof, X, other)
+            verify_proof(proof, X, other)
 
 
 def test_a_checked_proof_says_what_it_is_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

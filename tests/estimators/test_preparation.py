@@ -248,7 +248,7 @@ def test_gaps_of_tables_with_words_are_treated_as_asked_for(missing: str | None,
         assert filled == pytest.approx(frame["a"].median() if missing == "median" else frame["a"].mean())
     model = LinearSVC(random_state=0).fit(table.X, table.y)
     save(preparation.prepend_to(model), tmp_path / "m", preparation.notes)
-    again, same = Preparation.of_saved(load(tmp_path / "m"))
+    again, same = Preparation.from_model(load(tmp_path / "m"))
     np.testing.assert_array_equal(again.predict(same.read(str(path)).X), model.predict(table.X))
     if missing == "drop":
         assert preparation.facts == {"rows left out for missing values": 2}

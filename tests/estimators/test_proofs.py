@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 from saddlesvm import SVC, LinearSVC, LinearSVR, checker, cli, save
 from saddlesvm.data import load_bundled, read
-from saddlesvm.estimators.proofs import labels_of, rows_of, verified
+from saddlesvm.estimators.proof_files import labels_for_checker, rows_for_checker, verify_proof
 
 FILE = Path(checker.__file__)
 ULP = Fraction(1, 2**100)
@@ -77,8 +77,8 @@ def test_the_checker_reads_the_floats_that_the_package_reads(tmp_path: Path, zer
     for name in ("a.svm", "a.csv"):
         table = read(tmp_path / name, zero_based=zero_based if name == "a.svm" else "auto")
         rows, labels = checker.read(str(tmp_path / name), {"zero_based": zero_based})
-        assert [{j: x for j, x in row.items() if x} for row in rows] == rows_of(table.X)
-        assert [float(one) for one in labels] == labels_of(table.y, False)
+        assert [{j: x for j, x in row.items() if x} for row in rows] == rows_for_checker(table.X)
+        assert [float(one) for one in labels] == labels_for_checker(table.y, False)
 
 
 def test_smooth_losses_need_no_multipliers_and_kinked_ones_those_on_the_margin() -> None:
@@ -96,14 +96,14 @@ def test_a_weight_made_worse_is_refused_whatever_the_seal() -> None:
         iris.data, iris.target
     )
     proof = json.loads(json.dumps(model.proof(iris.data, iris.target)))
-    assert "proven" in verified(proof, iris.data, iris.target)
+    assert "proven" in verify_proof(proof, iris.data, iris.target)
     proof["parts"][0]["w"][0][0] = (0.5).hex()
     with pytest.raises(ValueError, match="changed after it was made"):
-        verified(proof, iris.data, iris.target)
+        verify_proof(proof, iris.data, iris.target)
     sealed = [proof[name] for name in ("data", "problem", "parts", "claim")]
     proof["seal"] = checker.hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
     with pytest.raises(ValueError, match="sum to zero"):
-        verified(proof, iris.data, iris.target)
+        verify_proof(proof, iris.data, iris.target)
 
 
 def test_what_has_no_proof_says_so() -> None:

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, load, save
-from saddlesvm.answers.labels import largest_by_differences, largest_of, most_votes_of, signs_of
-from saddlesvm.estimators import certified_path, proven
+from saddlesvm.answers.labels import label_by_differences, label_by_largest, label_by_sign, label_by_votes
+from saddlesvm.estimators import certified_path, exact_optimum
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.multiclass.sub_problems import vote
 
@@ -166,10 +166,10 @@ def test_any_scores_between_the_bounds_have_the_proven_label():
     for n_classes in (3, 4):
         pairs = n_classes * (n_classes - 1) // 2
         for width, rule, decide in (
-            (n_classes, largest_of, lambda z: z.argmax(axis=1)),
+            (n_classes, label_by_largest, lambda z: z.argmax(axis=1)),
             (
                 pairs,
-                partial(most_votes_of, n_classes=n_classes),
+                partial(label_by_votes, n_classes=n_classes),
                 lambda z, k=n_classes: vote(z, k).argmax(1),
             ),
         ):
@@ -180,10 +180,10 @@ def test_any_scores_between_the_bounds_have_the_proven_label():
             for _ in range(50):
                 z = middle + reach * random.choice([-1.0, 1.0, 0.3], size=middle.shape)
                 np.testing.assert_array_equal(decide(z)[proven], label[proven])
-    label, proven = signs_of(np.array([[-1.0, 0.1, -np.inf, -2.0]]), np.array([[1.0, 0.2, np.inf, 0.0]]))
+    label, proven = label_by_sign(np.array([[-1.0, 0.1, -np.inf, -2.0]]), np.array([[1.0, 0.2, np.inf, 0.0]]))
     assert label.tolist() == [[0, 1, 0, 0]]
     assert proven.tolist() == [[False, True, False, True]]
-    assert largest_by_differences(np.array([[1.0, 2.0]]), np.array([0.5]))[1].all()
+    assert label_by_differences(np.array([[1.0, 2.0]]), np.array([0.5]))[1].all()
 
 
 def test_top_features_have_bounds():
@@ -200,5 +200,5 @@ def test_top_features_have_bounds():
 
 
 def test_the_examples_of_methods_run():
-    for module in (proven, certified_path):
+    for module in (exact_optimum, certified_path):
         assert doctest.testmod(module).failed == 0

@@ -33,7 +33,7 @@ import math
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from saddlesvm.answers.curvature import plain_curvature
+from saddlesvm.answers.curvature_bound import plain_curvature
 from saddlesvm.answers.gradient import close_margins, margin_slips
 from saddlesvm.answers.neighbourhood import Neighbourhood
 from saddlesvm.problem.bounds import SLACK, UNIT, gamma, radii

@@ -43,7 +43,7 @@ from saddlesvm.answers.row_estimates import (
     curvature_matrix,
     row_estimates,
 )
-from saddlesvm.answers.vicinity import Vicinity, corners_of, gradient_rounding
+from saddlesvm.answers.vicinity import Vicinity, gradient_rounding, loss_corners
 from saddlesvm.problem.bounds import SLACK, UNIT, gamma, norm_of, radii
 from saddlesvm.problem.loss import Loss, methods_of
 from saddlesvm.problem.problem import Problem
@@ -89,7 +89,7 @@ def bound_margins_left_out(near: Vicinity) -> Bounds:
     own = np.sqrt(most)
     missed = near.missed / np.sqrt(share)
     pull = np.abs(beta) * own
-    if corners_of(near.problem.loss):
+    if loss_corners(near.problem.loss):
         whole = (pull + missed) * (1.0 + near.error)
         whole = np.where(whole <= near.reach * np.sqrt(share), whole, np.inf)
         # The ball that has the step as a diameter; it holds the balls of smaller leverages.

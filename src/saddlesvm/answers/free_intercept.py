@@ -32,7 +32,7 @@ HALVINGS = 12  # of the last step
 SEARCHES = 50.0  # evaluations of the losses for a row, about: steps and halvings on both sides
 
 
-def bounds_of_free_intercept(
+def bound_free_intercept(
     problem: Problem, w: np.ndarray, alpha: np.ndarray, chosen: np.ndarray, sharers: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return bounds on the margins of some rows, each without this row; infinite without proof.
@@ -55,11 +55,11 @@ def bounds_of_free_intercept(
     for k, row in enumerate(chosen[: max(1, int(MOST_VALUES / each))]):
         if time_is_up():
             break
-        low[k], high[k] = _without(problem, w, alpha, int(row))
+        low[k], high[k] = _bound_row(problem, w, alpha, int(row))
     return low, high
 
 
-def _without(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tuple[float, float]:
+def _bound_row(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tuple[float, float]:
     """Return the bounds of a row."""
     others = np.delete(np.arange(problem.y.size), row)
     signs = np.sign(problem.y[others[problem.row_weights[others] > 0.0]])
@@ -83,19 +83,19 @@ def _without(problem: Problem, w: np.ndarray, alpha: np.ndarray, row: int) -> tu
         * lengths
         * (math.sqrt(2.0 * gap) + gamma(problem.row_sizes.terms + 8.0) * norm_of(plain))
     )
-    slope = _slope_of(problem, others)
+    slope = _make_sign_test(problem, others)
     # Ends of the optimal intercepts, searched from the model's.
     start = float(judged.intercept)
     step = 1e-3 * (1.0 + float(around.max()))
-    most = _first(lambda b: slope(z, -around, b, 1.0), start, step)
-    least = _first(lambda b: slope(z, around, b, -1.0), start, -step)
+    most = _find_first(lambda b: slope(z, -around, b, 1.0), start, step)
+    least = _find_first(lambda b: slope(z, around, b, -1.0), start, -step)
     room = 8.0 * UNIT * (abs(z[row]) + around[row])
     low = z[row] - around[row] - room + least
     high = z[row] + around[row] + room + most
     return low - 4.0 * UNIT * abs(low), high + 4.0 * UNIT * abs(high)
 
 
-def _slope_of(
+def _make_sign_test(
     problem: Problem, others: np.ndarray
 ) -> Callable[[np.ndarray, np.ndarray, float, float], bool]:
     """Return a function that says whether the sum of derivatives of the other rows has a sign."""
@@ -117,7 +117,7 @@ def _slope_of(
     return certain
 
 
-def _first(holds: Callable[[float], bool], start: float, step: float) -> float:
+def _find_first(holds: Callable[[float], bool], start: float, step: float) -> float:
     """Return a place next to the first at which a monotone condition holds; else infinity."""
     before = start
     place = start

@@ -149,14 +149,14 @@ class Slope(NamedTuple):
     answers: Answers
 
 
-def slope_of(problem: Problem, w: np.ndarray) -> Slope:
+def slope_at(problem: Problem, w: np.ndarray) -> Slope:
     """Return the gradient at w; a single thread makes one pass over the rows, several make two."""
     if problem.threads > 1 or not isinstance(problem.passes, InMemory):
         # Threads share a pass for the margins and a pass for the pull.
         z = margins(problem, w)
         answers = answers_at(smoothed_terms(problem), z)
         pull = dual_weights(problem, problem.scatter(answers.alpha))
-        return Slope(_of_penalty(problem, w, pull), pull, z, answers)
+        return Slope(_add_penalty(problem, w, pull), pull, z, answers)
     # A single thread uses each row for both while it is in the cache.
     n = problem.members.size
     z = np.empty(n)
@@ -164,7 +164,7 @@ def slope_of(problem: Problem, w: np.ndarray) -> Slope:
     answers = Answers.room(n)
     respond_to_weights(smoothed_terms(problem), problem.X, problem.members, w, z, answers, pull)
     pull = problem.scale_pull(pull)
-    return Slope(_of_penalty(problem, w, pull), pull, z, answers)
+    return Slope(_add_penalty(problem, w, pull), pull, z, answers)
 
 
 def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
@@ -177,19 +177,19 @@ def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     z, terms = close_margins(problem, w)
     answers = answers_at(smoothed_terms(problem), z)
     pull, missed = _near_pull(problem, answers.alpha)
-    now = Slope(_of_penalty(problem, w, pull), pull, z, answers)
-    return _with_bounds(problem, w, now, margin_slips(problem, w, terms), missed)
+    now = Slope(_add_penalty(problem, w, pull), pull, z, answers)
+    return _add_bounds(problem, w, now, margin_slips(problem, w, terms), missed)
 
 
-def gradient_of(problem: Problem, w: np.ndarray, now: Slope) -> Gradient:
+def gradient_from_pass(problem: Problem, w: np.ndarray, now: Slope) -> Gradient:
     """Return the gradient of a pass at w, with rounding of sums in any order."""
     norms = radii(problem.gather(problem.norms))
     sizes = float(np.einsum("i,i", np.abs(now.answers.alpha), norms))
     missed = SLACK * problem.C * gamma(problem.members.size + PULL_UNITS) * sizes + UNDERFLOW
-    return _with_bounds(problem, w, now, margin_slips(problem, w), missed)
+    return _add_bounds(problem, w, now, margin_slips(problem, w), missed)
 
 
-def _with_bounds(
+def _add_bounds(
     problem: Problem, w: np.ndarray, now: Slope, slips: np.ndarray, missed: float
 ) -> Gradient:
     """Return a gradient with bounds, if margins are off by `slips`, and the pull by `missed`."""
@@ -243,7 +243,7 @@ def on_one_piece(
     return sure
 
 
-def _of_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray:
+def _add_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray:
     """Return ``R'(w) - pull``; an absolute value has the sub-gradient that makes it shortest."""
     square, l1 = parts_of(problem.penalty) or (1.0, 0.0)
     found = square * w - pull

@@ -52,15 +52,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from saddlesvm.answers.curvature import (
+from saddlesvm.answers.curvature_bound import (
     FACTORED,
     MATRICES,
     OUTER_UNITS,
     TRUSTED,
-    Curvature,
+    CurvatureBound,
     factor_curvature,
 )
-from saddlesvm.answers.labels import Labels, largest_by_differences
+from saddlesvm.answers.labels import Labels, label_by_differences
 from saddlesvm.answers.neighbourhood import LONG, Neighbourhood, radius_by_steepening
 from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, UNDERFLOW, UNIT, gamma, norm_of, radii
 from saddlesvm.problem.crammer_singer import JointProblem
@@ -76,12 +76,12 @@ if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import Matrix
 
 BOTH = math.sqrt(2.0) * (1.0 + 1e-15)  # factor for the difference of two classes' weights
-PLAIN = Curvature(None, 1.0)  # the curvature of half a square alone
+PLAIN = CurvatureBound(None, 1.0)  # the curvature of half a square alone
 FAINT = 1e-140  # probabilities below it count as none: products of two would underflow
 
 
 @dataclass(frozen=True, eq=False)
-class MixedCurvature(Curvature):
+class MixedCurvature(CurvatureBound):
     """A curvature for a combination of the classes.
 
     Rows x stand for ``x (x) mix``, with `mix` of -1, 0 and 1.
@@ -97,27 +97,29 @@ class MixedCurvature(Curvature):
     def unit_norms(self, size: int) -> np.ndarray:
         """Bound the norms of unit vectors times the mix."""
         assert self.mix is not None
-        return self.norms_of(_mixed(np.eye(size), np.broadcast_to(self.mix, (size, self.mix.size))))
+        return self.norms_of(
+            _mix_classes(np.eye(size), np.broadcast_to(self.mix, (size, self.mix.size)))
+        )
 
 
-def _mixed(x: np.ndarray, mixes: np.ndarray) -> np.ndarray:
+def _mix_classes(x: np.ndarray, mixes: np.ndarray) -> np.ndarray:
     """Return the columns ``x_i (x) mixes_i``, shape (K (d + 1), n), in Fortran order."""
     return np.asarray((mixes[:, :, None] * x[:, None, :]).reshape(len(x), -1).T)
 
 
-def mixed_norms(curvature: Curvature, X: Rows, mixes: np.ndarray) -> np.ndarray:
+def mixed_norms(curvature: CurvatureBound, X: Rows, mixes: np.ndarray) -> np.ndarray:
     """Bound ``||x_i (x) mixes_i||`` in the norm of the inverse of H, shape (n,)."""
     assert curvature.factor is not None
     # Blocks of rows that the cache holds, each a triangular solve.
     parts = blocks(np.arange(X.n_rows), len(curvature.factor))
     found = [
-        curvature.norms_of(_mixed(widen(X, part, np.ones(part.size)), mixes[part]))
+        curvature.norms_of(_mix_classes(widen(X, part, np.ones(part.size)), mixes[part]))
         for part in parts
     ]
     return np.concatenate([*found, np.empty(0)])
 
 
-def norms_apart(curvature: Curvature, X: Rows, best: np.ndarray, n_classes: int) -> np.ndarray:
+def norms_apart(curvature: CurvatureBound, X: Rows, best: np.ndarray, n_classes: int) -> np.ndarray:
     """Bound ``||x_i (x) (e_best - e_k)||`` in that norm, shape (n, K)."""
     unit = np.eye(n_classes)
     return np.column_stack(
@@ -132,7 +134,7 @@ class JointNeighbourhood:
     W: np.ndarray
     radius: float
     scale: float
-    curvature: Curvature = PLAIN
+    curvature: CurvatureBound = PLAIN
 
     def parts(self) -> list[Neighbourhood]:
         """Return a ball for each class; of two classes, one ball for their difference."""
@@ -163,12 +165,12 @@ class JointNeighbourhood:
         z = scores_of_rows(rows, self.W)
         slips = gamma(rows.longest_row + 1.0 + MARGIN_UNITS) * max(map(norm_of, self.W)) * norms
         if not math.isfinite(self.radius):
-            return largest_by_differences(z, np.inf * norms)
+            return label_by_differences(z, np.inf * norms)
         # The difference of two classes' weights moves by at most sqrt(2) times the radius.
         apart = BOTH * norms[:, None]
         if self.curvature.factor is not None:
             apart = norms_apart(self.curvature, rows, z.argmax(axis=1), len(self.W))
-        return largest_by_differences(z, SLACK * (self.radius * apart + 2.0 * slips[:, None]))
+        return label_by_differences(z, SLACK * (self.radius * apart + 2.0 * slips[:, None]))
 
 
 def joint_neighbourhood(problem: JointProblem, W: np.ndarray, gap: float) -> JointNeighbourhood:
@@ -191,10 +193,10 @@ def joint_neighbourhood(problem: JointProblem, W: np.ndarray, gap: float) -> Joi
         or problem.fixed.size
     ):
         return plain
-    return _by_curvature(problem, W, plain)
+    return _bound_by_curvature(problem, W, plain)
 
 
-def _by_curvature(
+def _bound_by_curvature(
     problem: MultinomialProblem, W: np.ndarray, plain: JointNeighbourhood
 ) -> JointNeighbourhood:
     """Return the ball in the norm of F''(W); the plain ball if that is not narrower."""

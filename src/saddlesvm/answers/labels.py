@@ -34,32 +34,32 @@ def labels_between(low: np.ndarray, high: np.ndarray, n_classes: int, rule: Rule
         have the shape (n, k).
     """
     if rule == "each" or low.shape[1] == 1:
-        label, proven = signs_of(low, high)
+        label, proven = label_by_sign(low, high)
         return (label, proven) if rule == "each" else (label[:, 0], proven[:, 0])
-    return most_votes_of(low, high, n_classes) if rule == "votes" else largest_of(low, high)
+    return label_by_votes(low, high, n_classes) if rule == "votes" else label_by_largest(low, high)
 
 
-def middle_of(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the middle of bounds, 0 if both are infinite."""
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(0.5 * low + 0.5 * high, nan=0.0)
 
 
-def signs_of(low: np.ndarray, high: np.ndarray) -> Labels:
+def label_by_sign(low: np.ndarray, high: np.ndarray) -> Labels:
     """Return labels by single scores, shape (n, k): 1 if the score is positive, else 0."""
-    return (middle_of(low, high) > 0.0).astype(np.intp), (low > 0.0) | (high <= 0.0)
+    return (middle(low, high) > 0.0).astype(np.intp), (low > 0.0) | (high <= 0.0)
 
 
-def largest_of(low: np.ndarray, high: np.ndarray) -> Labels:
+def label_by_largest(low: np.ndarray, high: np.ndarray) -> Labels:
     """Return labels by a score for each class: the class with the largest score."""
-    best = middle_of(low, high).argmax(axis=1)
+    best = middle(low, high).argmax(axis=1)
     rows = np.arange(len(low))
     rival = high.copy()
     rival[rows, best] = -np.inf
     return best, low[rows, best] > rival.max(axis=1)
 
 
-def largest_by_differences(z: np.ndarray, away: np.ndarray) -> Labels:
+def label_by_differences(z: np.ndarray, away: np.ndarray) -> Labels:
     """Return labels by a score for each class, whose differences are known up to `away`."""
     best = z.argmax(axis=1)
     rows = np.arange(len(z))
@@ -68,7 +68,7 @@ def largest_by_differences(z: np.ndarray, away: np.ndarray) -> Labels:
     return best, (ahead > away.reshape(len(z), -1)).all(axis=1)
 
 
-def most_votes_of(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:
+def label_by_votes(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:
     """Return labels by a score for each pair of classes: the class with the most votes."""
     n = len(low)
     fewest = np.zeros((n, n_classes))
@@ -89,7 +89,7 @@ def most_votes_of(low: np.ndarray, high: np.ndarray, n_classes: int) -> Labels:
     slip = n_classes * np.finfo(np.float64).eps * np.maximum(np.abs(least), np.abs(largest))
     least = least - slip
     largest = largest + slip
-    best = vote(middle_of(low, high), n_classes).argmax(axis=1)
+    best = vote(middle(low, high), n_classes).argmax(axis=1)
     rows = np.arange(n)
     own = fewest[rows, best, None]
     sums = least[rows, best, None]
@@ -108,7 +108,7 @@ class Verdicts:
     low, high : ndarray of shape (n,)
         Bounds of the row's error: 0 or 1, a share of several labels, or a squared distance.
     decided : ndarray of shape (n,), bool
-        Whether each label of the row is proven right or wrong; empty for targets.
+        True if each label of the row is proven right or wrong; empty for targets.
     proven : int or None
         Number of proven labels; None for targets, and if nothing is proven.
     """
@@ -120,16 +120,16 @@ class Verdicts:
 
     def error(self, weights: np.ndarray) -> tuple[float, float]:
         """Return bounds of the error; rows of weight zero do not count."""
-        return mean_of(self.low, weights), mean_of(self.high, weights)
+        return weighted_mean(self.low, weights), weighted_mean(self.high, weights)
 
 
-def mean_of(errors: np.ndarray, weights: np.ndarray) -> float:
+def weighted_mean(errors: np.ndarray, weights: np.ndarray) -> float:
     """Return the mean of the rows' errors with positive weights, by correctly rounded sums."""
     some = weights > 0.0
-    return _sum_of(weights[some] * errors[some]) / _sum_of(weights[some])
+    return _exact_sum(weights[some] * errors[some]) / _exact_sum(weights[some])
 
 
-def _sum_of(values: np.ndarray) -> float:
+def _exact_sum(values: np.ndarray) -> float:
     """Return the correctly rounded sum of numbers that are not negative."""
     total = float(values.sum())
     return total if total < 2.0**53 and (values == np.floor(values)).all() else math.fsum(values)

@@ -7,7 +7,7 @@ holds, with rounding:
 *   The gap: ``m ||w* - w||^2 / 2 <= g``, by strong convexity.
 *   The gradient, of smooth losses: ``m ||w* - w|| <= ||r||``, for ``0 = grad F(w*)`` times
     ``w* - w``.
-*   Curvature, of losses with ``|phi'''| <= M phi''`` (the logistic loss: M = 1). With
+*   CurvatureBound, of losses with ``|phi'''| <= M phi''`` (the logistic loss: M = 1). With
     ``H = F''(w)``, the norms of its inverse ``lambda = ||r||`` and ``rho = max_i ||x_i||``, and
     ``u = ||w* - w||_H``: on the way to w* the curvature is at least ``e^-t H`` with
     ``t = M max_i |x_i . (w* - w)| <= M rho u``, so that ``u (1 - e^-t) / t <= lambda``, and
@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saddlesvm.answers.curvature import Curvature, curvature_of, plain_curvature
+from saddlesvm.answers.curvature_bound import CurvatureBound, bound_curvature, plain_curvature
 from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips, on_one_piece
 from saddlesvm.problem.bounds import (
     MARGIN_UNITS,
@@ -74,7 +74,7 @@ class Neighbourhood:
         Weights; the last is the virtual feature's, zero if `offset` stands for it.
     radius : float
         Infinite if nothing is proven.
-    curvature : Curvature
+    curvature : CurvatureBound
     scale : float
         Value of the virtual feature.
     offset : (float, float) or None
@@ -85,7 +85,7 @@ class Neighbourhood:
 
     center: np.ndarray
     radius: float
-    curvature: Curvature
+    curvature: CurvatureBound
     scale: float
     offset: tuple[float, float] | None = None
     way: str = "gap"
@@ -130,7 +130,7 @@ class Neighbourhood:
         return low, high
 
 
-def neighbourhood_of(
+def find_neighbourhood(
     problem: Problem, w: np.ndarray, gap: float, enough: float = 0.0
 ) -> Neighbourhood:
     """Return the narrowest proven neighbourhood of the optimum, from what is known at w.
@@ -154,20 +154,20 @@ def neighbourhood_of(
     Without either, the gradient counts alone.
     """
     loss = problem.loss
-    by_gap = _by_gap(problem, w, gap)
+    by_gap = _bound_by_gap(problem, w, gap)
     if not is_smooth(loss) or modulus(problem.penalty) == 0.0 or problem.fixed.size:
         return by_gap
     found = gradient_at(problem, w)
     if not math.isfinite(found.error):
         return by_gap
     # From the cheapest ball to the narrowest: the gradient, then the curvature.
-    nearest = _by_gradient(problem, w, found, by_gap)
+    nearest = _bound_by_gradient(problem, w, found, by_gap)
     if nearest.radius * problem.row_sizes.longest <= enough * math.sqrt(nearest.curvature.floor):
         return nearest
     if hasattr(loss, "steepening"):
-        return _by_steepening(problem, w, found, loss.steepening()) or nearest
+        return _bound_by_steepening(problem, w, found, loss.steepening()) or nearest
     if hasattr(loss, "corners"):
-        return _by_corners(problem, w, found, nearest, loss.corners())
+        return _bound_by_corners(problem, w, found, nearest, loss.corners())
     return nearest
 
 
@@ -176,13 +176,13 @@ def gap_in_C_form(problem: Problem, gap: float) -> float:
     return gap / problem.unit * (1.0 + 8.0 * UNIT)
 
 
-def _by_gap(problem: Problem, w: np.ndarray, gap: float) -> Neighbourhood:
+def _bound_by_gap(problem: Problem, w: np.ndarray, gap: float) -> Neighbourhood:
     """Return the plain ball of the gap, with an interval for a free intercept."""
     square = modulus(problem.penalty)
     radius = SLACK * math.sqrt(2.0 * gap) if square > 0.0 and gap >= 0.0 else math.inf
     if not problem.intercept.constrained:
         return Neighbourhood(w, radius, plain_curvature(problem), problem.scale)
-    plain = Curvature(None, square)
+    plain = CurvatureBound(None, square)
     center, offset = problem.intercept.split(w)
     if not math.isfinite(radius) or not problem.intercept.homogeneous:
         return Neighbourhood(center, radius, plain, problem.scale, (-math.inf, math.inf))
@@ -219,7 +219,7 @@ def _zero_of_slopes(problem: Problem, z: np.ndarray, offset: float, sign: float)
     return sign * math.inf
 
 
-def _by_gradient(
+def _bound_by_gradient(
     problem: Problem, w: np.ndarray, found: Gradient, by_gap: Neighbourhood
 ) -> Neighbourhood:
     """Return the plain ball of the gradient's norm, if it is narrower."""
@@ -230,7 +230,7 @@ def _by_gradient(
     return Neighbourhood(w, away, plain, problem.scale, way="gradient")
 
 
-def _by_steepening(
+def _bound_by_steepening(
     problem: Problem, w: np.ndarray, found: Gradient, M: float
 ) -> Neighbourhood | None:
     """Return the ball in the norm of F''(w); None if the gradient is too long, or no factor."""
@@ -244,7 +244,7 @@ def _by_steepening(
         - 4.0 * rounded * loss.largest_curvature() * problem.C * weights
     )
     chosen = np.flatnonzero(bends > 0.0)
-    curvature = curvature_of(problem, problem.members[chosen], bends[chosen])
+    curvature = bound_curvature(problem, problem.members[chosen], bends[chosen])
     if curvature.factor is None:
         return None
     size = curvature.dual_norm(found.value, found.error)
@@ -267,7 +267,7 @@ def radius_by_steepening(size: float, rho: float) -> float:
     return size * growth * (1.0 + gamma(32.0))
 
 
-def _by_corners(
+def _bound_by_corners(
     problem: Problem,
     w: np.ndarray,
     found: Gradient,
@@ -284,7 +284,7 @@ def _by_corners(
         chosen = np.flatnonzero((found.bends > 0.0) & on_one_piece(problem, low, high, corners))
         if chosen.size <= MORE * before:
             break
-        curvature = curvature_of(
+        curvature = bound_curvature(
             problem, problem.members[chosen], found.bends[chosen] * (1.0 - 8.0 * UNIT)
         )
         if curvature.factor is None:

@@ -26,8 +26,8 @@ from saddlesvm.answers.joint_neighbourhood import JointNeighbourhood, joint_neig
 from saddlesvm.answers.labels import Labels, Rule, labels_between
 from saddlesvm.answers.neighbourhood import (
     Neighbourhood,
+    find_neighbourhood,
     gap_in_C_form,
-    neighbourhood_of,
 )
 from saddlesvm.answers.steps import SPARE, can_come_nearer, neighbourhood_near
 from saddlesvm.multiclass.splits import each_class
@@ -112,7 +112,7 @@ class Proof:
         return low, high
 
 
-def proof_of(
+def make_proof(
     problems: Sequence[Problem],
     W: np.ndarray,
     certificates: Sequence[Certificate],
@@ -157,7 +157,7 @@ def _part(
     problem: Problem, w: np.ndarray, gap: float, own: np.ndarray | None, enough: float
 ) -> Neighbourhood:
     """Return the neighbourhood of a problem's optimum, by its active set if that is narrower."""
-    found = neighbourhood_of(problem, w, gap)
+    found = find_neighbourhood(problem, w, gap)
     if own is None or not has_margin(problem) or found.radius * problem.row_sizes.longest <= enough:
         return found
     closer = verify_active_set(problem, own / problem.C)

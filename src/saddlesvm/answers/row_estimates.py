@@ -47,7 +47,7 @@ SLACK_OF_SUMS = 1.0 + 2.0**-40  # what some roundings multiply a bound by, at mo
 NEXT_TO_NOTHING = 1e-4  # the same share for losses without corners, a plain difference quotient
 
 
-def penalty_of(problem: Problem) -> np.ndarray:
+def penalty_diagonal(problem: Problem) -> np.ndarray:
     """Return the diagonal of R, positive, shape (d + 1,)."""
     penalty = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
     if problem.intercept.constrained:
@@ -107,9 +107,9 @@ def row_estimates(
         pulls *= problem.C
     # The leverages t_i = x_i' H^-1 x_i of the rows that pull, by the inverse of H.
     wanted = np.flatnonzero(pulls)
-    H = curvature_matrix(problem, bend, np.flatnonzero(bend), penalty_of(problem))
+    H = curvature_matrix(problem, bend, np.flatnonzero(bend), penalty_diagonal(problem))
     t = np.zeros(z.size)
-    t[wanted] = quadratic_forms(problem.X, wanted, inverse_of(H))
+    t[wanted] = quadratic_forms(problem.X, wanted, invert(H))
     # One Newton step without row i: z_i - beta_i t_i / (1 - h_i t_i).
     moved = z - pulls * t / np.maximum(1.0 - bend * t, 1e-12)
     if bounded:
@@ -149,7 +149,7 @@ def curvature_matrix(
     return H
 
 
-def inverse_of(H: np.ndarray) -> np.ndarray:
+def invert(H: np.ndarray) -> np.ndarray:
     """The inverse of a positive definite matrix, given by its lower triangle."""
     inverse, _ = dpotri(cholesky(H), lower=1, overwrite_c=1)
     return np.ascontiguousarray(np.tril(inverse) + np.tril(inverse, -1).T)

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from saddlesvm.answers.curvature import plain_curvature
-from saddlesvm.answers.gradient import Slope, gradient_of, slope_of
-from saddlesvm.answers.neighbourhood import Neighbourhood, neighbourhood_of
+from saddlesvm.answers.curvature_bound import plain_curvature
+from saddlesvm.answers.gradient import Slope, gradient_from_pass, slope_at
+from saddlesvm.answers.neighbourhood import Neighbourhood, find_neighbourhood
 from saddlesvm.problem.bounds import radii
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
@@ -72,13 +72,13 @@ def neighbourhood_near(
     """
     longest = float(radii(problem.norms).max(initial=0.0))
     w, now = steps_from(problem, w, SPARE * enough / longest if longest > 0.0 else math.inf)
-    seen = gradient_of(problem, w, now)
+    seen = gradient_from_pass(problem, w, now)
     plain = plain_curvature(problem)
     # ||w* - w|| <= ||gradient||; if that is too far, the curvature may prove more.
     radius = plain.dual_norm(seen.value, seen.error)
     if radius * longest <= enough:
         return Neighbourhood(w, radius, plain, problem.scale, way="gradient")
-    found = neighbourhood_of(problem, w, math.inf, enough)
+    found = find_neighbourhood(problem, w, math.inf, enough)
     return found if found.way == "curvature" or found.radius * longest <= enough else None
 
 
@@ -94,7 +94,7 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
     size : float
     """
     equations = MemoryEquations(make_task(problem))
-    now = slope_of(problem, w)
+    now = slope_at(problem, w)
     length = float(np.linalg.norm(now.value))
     slow = 0
     fall = 1.0
@@ -109,13 +109,13 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
         direction = -equations.inverse(now.value)
         moved = w + direction
         before = length
-        there = slope_of(problem, moved)
+        there = slope_at(problem, moved)
         length = float(np.linalg.norm(there.value))
         if not length <= max(size, FALL * before):  # the whole step is too long, or too short
             tau, moved = _step(problem, w, now, direction)
             if tau == 0.0:
                 break
-            there = slope_of(problem, moved)
+            there = slope_at(problem, moved)
             length = float(np.linalg.norm(there.value))
         fall = length / before
         slow = slow + 1 if fall > FALL else 0

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saddlesvm.answers.curvature import Curvature, curvature_of
+from saddlesvm.answers.curvature_bound import CurvatureBound, bound_curvature
 from saddlesvm.answers.gradient import Gradient, gradient_at, margin_slips, on_one_piece
 from saddlesvm.answers.neighbourhood import ROUNDS, Neighbourhood, radius_by_steepening
 from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, UNDERFLOW, gamma, norm_of, radii
@@ -47,7 +47,7 @@ class Stretch:
     end : float
     radius : float
         In the norm of `curvature`.
-    curvature : Curvature
+    curvature : CurvatureBound
     scale : float
         Value of the virtual feature.
     """
@@ -56,7 +56,7 @@ class Stretch:
     direction: np.ndarray
     end: float
     radius: float
-    curvature: Curvature
+    curvature: CurvatureBound
     scale: float
 
     def score_bounds(self, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
@@ -89,13 +89,13 @@ def stretch_to(problem: Problem, near: Neighbourhood, C: float) -> Stretch:
     """
     rho = C / problem.C
     # The ball of any loss first; the curvature may prove a narrower one.
-    plain = _by_monotony(problem, near, rho)
+    plain = _bound_by_monotony(problem, near, rho)
     if near.way != "curvature" or not math.isfinite(plain.radius):
         return plain
     found = gradient_at(problem, near.center)
     if hasattr(problem.loss, "steepening"):
-        return _by_step(problem, near, found, rho) or plain
-    return _by_corners(problem, near, found, plain, rho)
+        return _bound_by_step(problem, near, found, rho) or plain
+    return _bound_by_corners(problem, near, found, plain, rho)
 
 
 def _penalised_weights(problem: Problem, w: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ def _penalised_weights(problem: Problem, w: np.ndarray) -> np.ndarray:
     return seen
 
 
-def _by_monotony(problem: Problem, near: Neighbourhood, rho: float) -> Stretch:
+def _bound_by_monotony(problem: Problem, near: Neighbourhood, rho: float) -> Stretch:
     """Return the ball of any loss; infinite with a free intercept."""
     w = near.center
     floor = near.curvature.floor
@@ -116,10 +116,12 @@ def _by_monotony(problem: Problem, near: Neighbourhood, rho: float) -> Stretch:
     radius = (
         0.5 * abs(1.0 - rho) * (norm_of(w) + off) + 0.5 * (1.0 + rho) * off if known else math.inf
     )
-    return Stretch(w, w, 0.5 * (rho - 1.0), SLACK * radius, Curvature(None, 1.0), problem.scale)
+    return Stretch(
+        w, w, 0.5 * (rho - 1.0), SLACK * radius, CurvatureBound(None, 1.0), problem.scale
+    )
 
 
-def _by_corners(
+def _bound_by_corners(
     problem: Problem, near: Neighbourhood, found: Gradient, plain: Stretch, rho: float
 ) -> Stretch:
     """Return the ball in the norm of the rows that stay on one parabola for all C."""
@@ -138,7 +140,7 @@ def _by_corners(
         chosen = np.flatnonzero((found.bends > 0.0) & on_one_piece(problem, low, high, corners))
         if chosen.size <= before:
             break
-        curvature = curvature_of(problem, problem.members[chosen], found.bends[chosen] / SLACK)
+        curvature = bound_curvature(problem, problem.members[chosen], found.bends[chosen] / SLACK)
         if curvature.factor is None:
             break
         # The gradient (1 - rho) w + rho r in the norm of H_S^-1, by the triangle inequality.
@@ -151,7 +153,9 @@ def _by_corners(
     return nearest
 
 
-def _by_step(problem: Problem, near: Neighbourhood, found: Gradient, rho: float) -> Stretch | None:
+def _bound_by_step(
+    problem: Problem, near: Neighbourhood, found: Gradient, rho: float
+) -> Stretch | None:
     """Return the ball around a Newton step; None if the curvature may change too much."""
     M = problem.loss.steepening()  # type: ignore[attr-defined]
     curvature = near.curvature

@@ -20,11 +20,11 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.answers.curvature import TRUSTED
+from saddlesvm.answers.curvature_bound import TRUSTED
 from saddlesvm.answers.gradient import Gradient, gradient_at, on_one_piece
 from saddlesvm.answers.row_estimates import (
     curvature_matrix,
-    inverse_of,
+    invert,
     quadratic_forms,
 )
 from saddlesvm.problem.bounds import SLACK, gamma, loss_units, radii
@@ -135,7 +135,7 @@ class Vicinity:
             )
 
 
-def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
+def find_vicinity(problem: Problem, w: np.ndarray) -> Vicinity | None:
     """Return the vicinity of an optimum, from weights near it; None if the loss has no curvature.
 
     Parameters
@@ -145,18 +145,18 @@ def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
     w : ndarray of shape (d + 1,)
     """
     loss = problem.loss
-    corners = corners_of(problem.loss)
+    corners = loss_corners(problem.loss)
     if not hasattr(loss, "steepening") and corners is None:
         return None
     try:
         at, w, H = _stationary_point(problem, w)
         bend = at.bends
         reach = math.inf
-        steps = inverse_of(H.copy(order="F"))
+        steps = invert(H.copy(order="F"))
         inverse = steps
         if corners:
             bend, reach, H = _lasting_curvature(problem, at, steps)
-            inverse = inverse_of(H.copy(order="F"))
+            inverse = invert(H.copy(order="F"))
     except np.linalg.LinAlgError:
         return None
     growth = float(loss.steepening()) if hasattr(loss, "steepening") else 0.0
@@ -168,7 +168,7 @@ def vicinity_of(problem: Problem, w: np.ndarray) -> Vicinity | None:
     return Vicinity(problem, w, at, bend, inverse, steps, t, growth, reach, error)
 
 
-def corners_of(loss: Loss) -> tuple[float, ...] | None:
+def loss_corners(loss: Loss) -> tuple[float, ...] | None:
     """Return the corners between which a loss is a parabola; None if it declares none."""
     return tuple(loss.corners()) if hasattr(loss, "corners") else None
 
@@ -225,9 +225,7 @@ def _lasting_curvature(
         H = _matrix(problem, bend)
         if problem.intercept.constrained and not bend.any():
             continue
-        own = (
-            quadratic_forms(problem.X, np.arange(at.z.size), inverse_of(H.copy(order="F"))) * SLACK
-        )
+        own = quadratic_forms(problem.X, np.arange(at.z.size), invert(H.copy(order="F"))) * SLACK
         if _keeps_bending(problem, at, reach * np.sqrt(own))[bend > 0.0].all():
             return bend, reach, H
     return whole, 0.0, _matrix(problem, whole)
@@ -237,7 +235,7 @@ def _keeps_bending(problem: Problem, at: Gradient, way: np.ndarray) -> np.ndarra
     """Return True for each row whose curvature is the same at all margins that far from its own."""
     way = SLACK * way + at.slips
     return (at.bends > 0.0) & on_one_piece(
-        problem, at.z - way, at.z + way, corners_of(problem.loss) or ()
+        problem, at.z - way, at.z + way, loss_corners(problem.loss) or ()
     )
 
 

@@ -211,7 +211,7 @@ def load_model(path: str) -> tuple[Any, Preparation]:
             f"{path}: is not a model of saddlesvm, LIBSVM or LIBLINEAR; the model stands before "
             "the data, and 'saddlesvm train DATA --model FILE' writes one"
         )
-    return Preparation.of_saved(persistence.load(path), path)
+    return Preparation.from_model(persistence.load(path), path)
 
 
 def find_entry(model: Estimator) -> Entry:

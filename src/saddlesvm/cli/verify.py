@@ -39,7 +39,7 @@ def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json
     """
     from saddlesvm.checker import describe
     from saddlesvm.cli.show import make_identifier, show
-    from saddlesvm.estimators.proofs import verified
+    from saddlesvm.estimators.proof_files import verify_proof
     from saddlesvm.estimators.training_data import labels_of, read_training
 
     # The proof says how its data are read; the options come first.
@@ -53,7 +53,7 @@ def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json
     table = read_training(data, reading, n_features=n_features)
     # A refused proof is a result, not an error of the command.
     try:
-        result = verified(proof, table.X, labels_of(table))
+        result = verify_proof(proof, table.X, labels_of(table))
     except ValueError as error:
         show({"verified": {"refused": str(error)}}, as_json)
         return NOT_CERTIFIED

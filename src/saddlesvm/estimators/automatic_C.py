@@ -28,7 +28,7 @@ from saddlesvm.estimators.leave_one_out import (
     Truth,
     bounds_of_error,
     estimate_rows,
-    rows_of_groups,
+    split_by_group,
 )
 from saddlesvm.estimators.path_search import PathSearch
 from saddlesvm.estimators.register import ENDS, GAP
@@ -390,7 +390,7 @@ def _split_groups(
 ) -> np.ndarray:
     """Return the fold of each row: each group is left out alone, or in ten parts."""
     named = check_labels(groups, n)
-    count = len(rows_of_groups(named))
+    count = len(split_by_group(named))
     if option_of(model, "probability"):
         raise ValueError(
             f"probability={model.probability!r} leaves rows out one by one, and groups are left "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamS
 import numpy as np
 from sklearn.utils import check_random_state
 
-from saddlesvm.estimators.scikit_learn import BaseEstimator, torn_down
+from saddlesvm.estimators.scikit_learn import BaseEstimator, tear_down_after
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.progress import ProgressBar
@@ -154,7 +154,7 @@ def restore_on_error(
         compiling = seconds_compiling()
         try:
             with apply_limits(estimator):
-                run = torn_down(fit) if has_callbacks(estimator) else fit
+                run = tear_down_after(fit) if has_callbacks(estimator) else fit
                 fitted = run(estimator, *arguments, **options)
         except BaseException:
             vars(estimator).clear()

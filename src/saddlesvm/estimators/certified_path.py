@@ -17,6 +17,7 @@ from sklearn.metrics import accuracy_score, check_scoring, r2_score
 from saddlesvm.answers.labels import labels_between
 from saddlesvm.answers.stretch import Stretch, stretch_to
 from saddlesvm.data.door import check_design
+from saddlesvm.estimators.exact_optimum import go_closer, training_data
 from saddlesvm.estimators.fitted import (
     Fitted,
     check_rows,
@@ -27,7 +28,6 @@ from saddlesvm.estimators.fitted import (
     make_model,
     problem_C,
 )
-from saddlesvm.estimators.proven import go_closer, training_data
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.problem.certificate import Certificate
@@ -59,7 +59,7 @@ class CertifiedPath:
     n : int
         Number of rows, which defines :math:`\lambda = 1 / (n C)`.
     uses_lambda : bool
-        Whether the path was requested in lambda. Certificates are then in the lambda form.
+        True if the path was requested in lambda. Certificates are then in the lambda form.
     outcome : Outcome
         CERTIFIED, or why the path ended before every C was proven.
     seconds : float

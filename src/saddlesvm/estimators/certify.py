@@ -272,7 +272,8 @@ def _certificates(
         )
     problems = pair_problems(template, design, posed, (W, offsets), strength)
     return [
-        _judged(problem, _point(sub, problem, w, duals), refine) for sub, problem, w in problems
+        _judge_point(problem, _point(sub, problem, w, duals), refine)
+        for sub, problem, w in problems
     ]
 
 
@@ -284,7 +285,7 @@ def _point(sub: SubProblem, problem: Problem, w: np.ndarray, duals: np.ndarray) 
     return Point(w, sub.start(problem, own, problem.C, w).alpha)
 
 
-def _judged(problem: Problem, point: Point, refine: int) -> Certificate:
+def _judge_point(problem: Problem, point: Point, refine: int) -> Certificate:
     """The certificate of a point as it stands, its bound tightened by epochs of dual ascent."""
     own = evaluate(problem, point, given_offset=True)
     if not refine:

@@ -68,7 +68,7 @@ class Fold:
         self.fitted: Fitted | None = None
 
     @classmethod
-    def made(cls, whole: PartFits, train: Any, test: Any) -> Fold:
+    def from_rows(cls, whole: PartFits, train: Any, test: Any) -> Fold:
         """Return the fold of these row numbers or masks; a row drawn twice has twice the weight."""
         return cls(whole.part(*rows_of_fold(whole, train)), np.arange(whole.y.size)[test])
 
@@ -238,7 +238,7 @@ class FoldSearchOnFiles:
             yield first, min(first + size, n)
 
 
-def count_reached(gaps: np.ndarray) -> int:
+def count_complete(gaps: np.ndarray) -> int:
     """Return the number of values of C, from the smallest, that every fold reached; warn if few.
 
     Raises
@@ -417,13 +417,13 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 search = FoldSearchOnFiles(whole, splits, Cs, stop, bar)
                 search.run()
             else:
-                folds = [Fold.made(whole, train, test) for train, test in splits]
+                folds = [Fold.from_rows(whole, train, test) for train, test in splits]
                 scorer = None
                 if self.scoring not in (None, "accuracy"):
                     scorer = check_scoring(template, scoring=self.scoring)
                 search = FoldSearch(folds, Cs, scorer, stop, bar)
                 search.run(max(1, effective_n_jobs(self.n_jobs)))
-        reached = count_reached(search.gaps)
+        reached = count_complete(search.gaps)
         self.Cs_ = Cs[:reached]
         self.scores_ = search.scores[:reached]
         self.relative_gaps_ = search.gaps[:reached]

@@ -163,7 +163,7 @@ class Fitted(FitFacts):
     single_target : bool
         True for a regression of a single target, whose public weights are a vector.
     reads_blocks : bool
-        Whether its rows were read block by block.
+        True if its rows were read block by block.
     data : Data or None
         The training data; None if they are in files or elsewhere, and after loading.
     mark : str
@@ -202,7 +202,7 @@ class Fitted(FitFacts):
 
     @property
     def several_labels(self) -> bool:
-        """Whether a row may have several labels."""
+        """True if a row may have several labels."""
         return self.labels is not None and self.labels.indicator != ""
 
     def pose(self, y: LabelsLike, sample_weight: ArrayLike | None, n: int) -> Training:
@@ -338,7 +338,7 @@ def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:
     return labels.classes[likely_classes(scores, labels.classes.size, way == "ovo")]
 
 
-def weights_of(coef: Matrix, intercept: ArrayLike, value: float) -> np.ndarray:
+def stack_weights(coef: Matrix, intercept: ArrayLike, value: float) -> np.ndarray:
     """Return weights (k, d + 1): an intercept is divided by the virtual feature's value."""
     dense = dense_weights(coef)
     own = np.ravel(intercept) / (value or 1.0)
@@ -396,7 +396,7 @@ def pair_problems(
     norms = design.norms() + value * value
     options = {"weights": posed.weights, "intercept": kind, "norms": norms}
     options |= strength or template._problem_options()
-    W = weights_of(*weights, value)
+    W = stack_weights(*weights, value)
     for sub in posed.problems:
         problem = sub.problem(X, posed.loss, **options)
         # A joint problem has the vectors of all classes, any other problem has its own.

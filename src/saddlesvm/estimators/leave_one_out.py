@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, leave_out_groups, leave_out_rows
-from saddlesvm.answers.free_intercept import bounds_of_free_intercept
-from saddlesvm.answers.labels import Verdicts, label_verdicts, mean_of, squared_errors
+from saddlesvm.answers.free_intercept import bound_free_intercept
+from saddlesvm.answers.labels import Verdicts, label_verdicts, squared_errors, weighted_mean
 from saddlesvm.answers.row_estimates import FACTORED, RowEstimates, row_estimates
-from saddlesvm.answers.vicinity import vicinity_of
+from saddlesvm.answers.vicinity import find_vicinity
 from saddlesvm.data.door import checked_data
 from saddlesvm.data.label_checks import check_labels, refuse_columns
 from saddlesvm.estimators.base import Estimator
@@ -121,7 +121,7 @@ class Truth:
 
     def mean(self, errors: np.ndarray) -> tuple[float, float]:
         """Return the mean of the rows' errors, and its standard error for independent rows."""
-        mean = mean_of(errors, self.weights)
+        mean = weighted_mean(errors, self.weights)
         share = self.weights / self.weights.sum()
         return mean, float(np.sqrt(share @ (errors - mean) ** 2 / errors.size))
 
@@ -254,7 +254,7 @@ def bounds_of_error(
     return found.error_low, found.error_high
 
 
-def rows_of_groups(groups: np.ndarray) -> list[np.ndarray]:
+def split_by_group(groups: np.ndarray) -> list[np.ndarray]:
     """Return the rows of each group; ValueError if there is a single group."""
     names, codes = np.unique(groups, return_inverse=True)
     if names.size < 2:
@@ -363,7 +363,7 @@ class Estimation:
             problem, w = self._problem(k)
             beta = dual_row(self.fitted.duals, k)
             if proofs:
-                found.append(leave_out_rows(problem, w, beta, vicinity_of(problem, w)))
+                found.append(leave_out_rows(problem, w, beta, find_vicinity(problem, w)))
             else:
                 found.append(LeftOut(row_estimates(problem, w, beta, bounded=False), None))
         if not proofs:
@@ -378,16 +378,16 @@ class Estimation:
         refined = [one.refine(np.flatnonzero(open_rows), values).rows for one in found]
         if values <= QUICK_VALUES or self.kind != "free":
             return refined
-        return [self._with_free_intercept(k, rows) for k, rows in enumerate(refined)]
+        return [self._bound_free_intercept(k, rows) for k, rows in enumerate(refined)]
 
-    def _with_free_intercept(self, k: int, rows: RowEstimates) -> RowEstimates:
+    def _bound_free_intercept(self, k: int, rows: RowEstimates) -> RowEstimates:
         """Bound rows whose bounds are infinite by a dual point; return all rows."""
         infinite = np.flatnonzero(~np.isfinite(rows.high - rows.low))
         if not infinite.size:
             return rows
         problem, w = self._problem(k)
         dual = dual_row(self.fitted.duals, k) / problem.C
-        least, most = bounds_of_free_intercept(problem, w, dual, infinite, self.count)
+        least, most = bound_free_intercept(problem, w, dual, infinite, self.count)
         low = rows.low.copy()
         high = rows.high.copy()
         # Both bounds hold: keep the nearer one.
@@ -397,10 +397,10 @@ class Estimation:
 
     def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
         """Return the estimates of every sub-problem without each group."""
-        members = rows_of_groups(groups)
+        members = split_by_group(groups)
         found = []
         for k in range(self.count):
-            near = vicinity_of(*self._problem(k))
+            near = find_vicinity(*self._problem(k))
             if near is None:
                 raise ValueError(
                     "leaving groups out needs a loss with curvature (logistic, squared_hinge, "

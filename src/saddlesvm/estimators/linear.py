@@ -19,7 +19,7 @@ from saddlesvm.data.label_checks import (
     encode_classes,
     has_columns,
 )
-from saddlesvm.estimators import proven
+from saddlesvm.estimators import exact_optimum
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.base import Labels, Training, restore_on_error
 from saddlesvm.estimators.batches import learn_batch
@@ -397,7 +397,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         1.0
         """
         fitted = self._prove()
-        return proven.prove_labels(fitted, check_rows(fitted, X), self.predict(X))
+        return exact_optimum.prove_labels(fitted, check_rows(fitted, X), self.predict(X))
 
     def settle(self, X: RowsLike) -> np.ndarray:
         """Continue the fit until the labels of these rows are proven.
@@ -433,11 +433,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
         >>> bool(model.settle(notes.X).all())
         True
         """
-        proven.training_data(fitted_value(self))
+        exact_optimum.training_data(fitted_value(self))
         rows = check_rows(fitted_value(self), X)
-        for tol in proven.TOWARDS:
-            self._hold(proven.settle(fitted_value(self), tol))
-            found = proven.prove_labels(fitted_value(self), rows, self.predict(X))
+        for tol in exact_optimum.TOWARDS:
+            self._hold(exact_optimum.settle(fitted_value(self), tol))
+            found = exact_optimum.prove_labels(fitted_value(self), rows, self.predict(X))
             if found.all():
                 break
         return found

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_design
-from saddlesvm.estimators import proven
+from saddlesvm.estimators import exact_optimum
 from saddlesvm.estimators.automatic_C import AUTOMATIC, fit_automatically, parse_automatic
 from saddlesvm.estimators.base import (
     COMMON,
@@ -34,9 +34,9 @@ from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
 from saddlesvm.estimators.path import RegularizationPath
 from saddlesvm.estimators.path_search import choose_path
-from saddlesvm.estimators.proofs import write_proof
+from saddlesvm.estimators.proof_files import write_proof
 from saddlesvm.estimators.register import GRID
-from saddlesvm.estimators.scikit_learn import installed, set_callbacks
+from saddlesvm.estimators.scikit_learn import are_callbacks_installed, set_callbacks
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import check_start
 from saddlesvm.problem.intercepts import InterceptName
@@ -262,7 +262,7 @@ class LinearModel(Estimator):
         one_target = not hasattr(self, "classes_") and len(dense) == 1
         return self._show_weights(dense[0] if one_target else dense, dense)
 
-    @available_if(lambda estimator: installed())
+    @available_if(lambda estimator: are_callbacks_installed())
     def set_callbacks(self, *callbacks: object) -> Self:
         """Set scikit-learn's callbacks, in place of earlier callbacks; needs scikit-learn 1.9.
 
@@ -336,7 +336,9 @@ class LinearModel(Estimator):
             The data do not match the model.
         """
         fitted = fitted_value(self)
-        self._fitted = proven.prove_fit(fitted, proven.checked_data(fitted, X, y, sample_weight))
+        self._fitted = exact_optimum.prove_fit(
+            fitted, exact_optimum.checked_data(fitted, X, y, sample_weight)
+        )
         return self
 
     def decision_bounds(self, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
@@ -376,7 +378,7 @@ class LinearModel(Estimator):
         >>> bool((upper - lower).max() < 1e-3)
         True
         """
-        return proven.decision_bounds(self._prove(), X)
+        return exact_optimum.decision_bounds(self._prove(), X)
 
     def coef_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Bounds on the weights of the exact optimum, rounding counted.
@@ -402,7 +404,7 @@ class LinearModel(Estimator):
         >>> (upper < 0).tolist()
         [[True, True, True, True]]
         """
-        return proven.coef_bounds(self._prove())
+        return exact_optimum.coef_bounds(self._prove())
 
     def proof(
         self,
@@ -617,7 +619,7 @@ class LinearModel(Estimator):
 
     def _prove(self) -> Fitted:
         """Return the fit with its proof, which is made once."""
-        self._fitted = proven.prove_fit(fitted_value(self))
+        self._fitted = exact_optimum.prove_fit(fitted_value(self))
         return self._fitted
 
     def _scores(self, X: RowsLike) -> np.ndarray:

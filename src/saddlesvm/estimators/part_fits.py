@@ -70,13 +70,13 @@ class PartFits:
             only = known.tolist()[0]
             raise ValueError(f"a fold holds 1 class only, {only!r}: at least two are needed")
         self.ready = ready or rows_for_parts(self.options, X, count)
-        self.posed = self._posed()
+        self.posed = self._pose_members()
 
     def part(self, chosen: np.ndarray, weights: np.ndarray | None) -> PartFits:
         """Return the fits to the rows for which `chosen`, of shape (n,), is true."""
         return PartFits(self.template, self.X, self.y, weights, chosen, self.ready)
 
-    def _posed(self) -> Training:
+    def _pose_members(self) -> Training:
         """Return the sub-problems over the chosen rows; labels of other rows stand for nothing."""
         n = self.y.size
         weights = self.weights

@@ -157,7 +157,7 @@ class Preparation:
         self.n_features = len(self.before.get_feature_names_out())
 
     @classmethod
-    def of_saved(cls, model: Estimator, source: str = "the model") -> tuple[object, Preparation]:
+    def from_model(cls, model: Estimator, source: str = "the model") -> tuple[object, Preparation]:
         """Return the estimator of a loaded model, and the preparation of its data.
 
         Raises

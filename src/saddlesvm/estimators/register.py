@@ -85,7 +85,7 @@ class Entry:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of the constructor's parameters."""
-        return parameters_of(self.kind)
+        return list_parameters(self.kind)
 
 
 ENTRIES: dict[str, Entry] = {}  # by name, in the order of registration
@@ -181,7 +181,7 @@ def register_estimator(
     return declare
 
 
-def parameters_of(kind: type) -> tuple[str, ...]:
+def list_parameters(kind: type) -> tuple[str, ...]:
     """Return the names of a constructor's parameters."""
     return tuple(inspect.signature(kind).parameters)
 

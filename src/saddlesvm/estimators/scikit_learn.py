@@ -68,8 +68,8 @@ Result = TypeVar("Result")
 
 
 @functools.cache
-def installed() -> bool:
-    """Whether scikit-learn has callbacks."""
+def are_callbacks_installed() -> bool:
+    """Return True if scikit-learn has callbacks."""
     return find_spec("sklearn.callback") is not None
 
 
@@ -80,7 +80,7 @@ def set_callbacks(estimator: object, callbacks: Sequence[object]) -> None:
     CallbackSupportMixin.set_callbacks(estimator, *callbacks)
 
 
-def torn_down(fit: Callable[Given, Result]) -> Callable[Given, Result]:
+def tear_down_after(fit: Callable[Given, Result]) -> Callable[Given, Result]:
     """A fit that tears its callbacks down when it ends, however it ends."""
     from sklearn.callback import with_callbacks
 
@@ -94,7 +94,7 @@ class FitTasks:
     Parameters
     ----------
     estimator : estimator
-        Its :meth:`fit` is managed by :func:`torn_down`.
+        Its :meth:`fit` is managed by :func:`tear_down_after`.
     known : dict
         Attributes that every model of the fit has, such as the classes.
     X, y, sample_weight
@@ -127,12 +127,12 @@ class FitTasks:
     def callback(self, sub: SubProblem) -> list[Callable[[Record], bool]]:
         """The callbacks that receive the certificates of a sub-problem: a callable, or none."""
         if self.alone:
-            return [functools.partial(self._certified, self.root)]
+            return [functools.partial(self._report, self.root)]
         task = self.root.subcontext(sub.label, task_id=sub.index, max_subtasks=None)
         task.call_on_fit_task_begin(**self.task_arguments)
-        return [functools.partial(self._certified, task)]
+        return [functools.partial(self._report, task)]
 
-    def _certified(self, parent: Any, record: Record) -> bool:
+    def _report(self, parent: Any, record: Record) -> bool:
         """Report a certificate; returns whether a callback asks to stop."""
         task = parent.subcontext("certificate")
         task.call_on_fit_task_begin(**self.task_arguments)

@@ -40,7 +40,7 @@ def check_stream(
     known : ndarray or None
         The classes of earlier calls, or of an earlier fit.
     first : bool
-        Whether this call begins the stream.
+        True if this call begins the stream.
 
     Raises
     ------

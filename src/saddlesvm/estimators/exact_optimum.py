@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from saddlesvm.answers.active_set import WORTH
-from saddlesvm.answers.proof import Proof, gap_for, proof_near, proof_of
+from saddlesvm.answers.proof import Proof, gap_for, make_proof, proof_near
 from saddlesvm.answers.steps import enough_for
 from saddlesvm.data.door import checked_data as data_of, refuse_place
 from saddlesvm.estimators.base import option_of
@@ -22,7 +22,7 @@ from saddlesvm.estimators.fitted import (
     dual_row,
     former_fit,
     label_rule,
-    weights_of,
+    stack_weights,
 )
 from saddlesvm.estimators.solve import fit_part, part_problem, rows_for_parts
 from saddlesvm.fit.outcome import Outcome
@@ -79,10 +79,10 @@ def training_data(fitted: Fitted) -> Data:
 def prove_fit(fitted: Fitted, data: Data | None = None) -> Fitted:
     """Return a fit with its proof, from its own data or from these."""
     if data is not None:
-        return replace(fitted, proof=proof_of_data(fitted, data))
+        return replace(fitted, proof=prove_from_data(fitted, data))
     if fitted.proof is not None:
         return fitted
-    return replace(fitted, proof=proof_of_data(fitted, training_data(fitted)))
+    return replace(fitted, proof=prove_from_data(fitted, training_data(fitted)))
 
 
 def decision_bounds(fitted: Fitted, X: RowsLike) -> Bounds:
@@ -133,7 +133,7 @@ class Closer(NamedTuple):
     proof: Proof
 
 
-def proof_of_data(fitted: Fitted, data: Data) -> Proof:
+def prove_from_data(fitted: Fitted, data: Data) -> Proof:
     """Return the proof of a fit: by a few steps from its weights, or by a fit that goes on."""
     template = proof_options(fitted)
     count = len(fitted.certificates)
@@ -143,9 +143,9 @@ def proof_of_data(fitted: Fitted, data: Data) -> Proof:
     wanted = CLOSE
 
     # Steps from the weights themselves are cheapest.
-    problems = None if ready is None else problems_of(fitted, template, data, ready)
+    problems = None if ready is None else pose_problems(fitted, template, data, ready)
     if problems is not None and len(problems) == count:
-        W = weights_of(fitted.coef, fitted.intercept, problems[0].scale)
+        W = stack_weights(fitted.coef, fitted.intercept, problems[0].scale)
         found = proof_near(problems, W, enough)
         if found is not None:
             return found
@@ -154,7 +154,7 @@ def proof_of_data(fitted: Fitted, data: Data) -> Proof:
     return go_closer(fitted, data, wanted, max(enough, WORTH), ready).proof
 
 
-def problems_of(fitted: Fitted, template: Estimator, data: Data, ready: FitRows) -> list[Problem]:
+def pose_problems(fitted: Fitted, template: Estimator, data: Data, ready: FitRows) -> list[Problem]:
     """Return the problems that a fit poses on some data."""
     posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
     return [part_problem(template, sub, posed, ready) for sub in posed.problems]
@@ -176,7 +176,7 @@ def go_closer(
 ) -> Closer:
     """Go on from the weights of a fit to the relative gap `tol`.
 
-    `enough` is that of :func:`~saddlesvm.answers.proof.proof_of`.
+    `enough` is that of :func:`~saddlesvm.answers.proof.make_proof`.
     """
     template = proof_options(fitted, tol)
     posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
@@ -187,10 +187,12 @@ def go_closer(
         )
     closer = fit_part(template, data.X, posed, ready, former_fit(fitted))
     problems = [part_problem(template, sub, posed, ready) for sub in posed.problems]
-    W = weights_of(closer.coef, closer.intercept, problems[0].scale)
+    W = stack_weights(closer.coef, closer.intercept, problems[0].scale)
     known = closer.duals is not None and closer.duals.shape[0] == len(problems)
     duals = [dual_row(closer.duals, k) if known else None for k in range(len(problems))]
-    return Closer(closer, problems, proof_of(problems, W, list(closer.certificates), duals, enough))
+    return Closer(
+        closer, problems, make_proof(problems, W, list(closer.certificates), duals, enough)
+    )
 
 
 def settle(fitted: Fitted, tol: float) -> Fitted:

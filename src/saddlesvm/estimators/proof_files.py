@@ -76,8 +76,8 @@ def write_proof(
     weights = fitted.coef, fitted.intercept
     posed = list(pair_problems(template, design, training, weights))
     duals = duals_for(fitted, design.shape[0])
-    table = rows_of(design.X)
-    labels = labels_of(y, stated["text"])
+    table = rows_for_checker(design.X)
+    labels = labels_for_checker(y, stated["text"])
     for slack in SLACKS:
         parts = [
             _part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed
@@ -107,7 +107,7 @@ def write_proof(
     }
 
 
-def verified(proof: Any, X: Any, y: Any) -> str:
+def verify_proof(proof: Any, X: Any, y: Any) -> str:
     """A sentence that says what a proof proves about these data.
 
     Raises
@@ -117,7 +117,9 @@ def verified(proof: Any, X: Any, y: Any) -> str:
     """
     try:
         return checker.check(
-            proof, rows_of(check_design(X).X), labels_of(y, bool(proof["problem"]["text"]))
+            proof,
+            rows_for_checker(check_design(X).X),
+            labels_for_checker(y, bool(proof["problem"]["text"])),
         )
     except Exception as error:  # whatever is wrong with it, it proves nothing
         raise ValueError(
@@ -125,7 +127,7 @@ def verified(proof: Any, X: Any, y: Any) -> str:
         ) from None
 
 
-def rows_of(X: Any) -> Rows:
+def rows_for_checker(X: Any) -> Rows:
     """The rows of a matrix as the checker takes them: {feature: value} of what is not zero."""
     if not sparse.issparse(X):
         return [{j: x for j, x in enumerate(row.tolist()) if x} for row in X]
@@ -141,7 +143,7 @@ def needs_text(classes: np.ndarray) -> bool:
     return classes.dtype.kind in "OUS" or bool((np.abs(classes.astype(np.float64)) >= WHOLE).any())
 
 
-def labels_of(y: LabelsLike, text: bool) -> list[str] | list[float]:
+def labels_for_checker(y: LabelsLike, text: bool) -> list[str] | list[float]:
     """Labels or targets as the checker takes them: text, or floats."""
     found = np.asarray(y).ravel()
     return [str(one) for one in found.tolist()] if text else found.astype(np.float64).tolist()
@@ -223,7 +225,7 @@ def _part(
     at = None
     multipliers: Multipliers
     if isinstance(problem, MultinomialProblem):
-        at, multipliers = _centred(problem, W)
+        at, multipliers = _centre_offsets(problem, W)
         scale = 1.0
     else:
         # `dual_coef_` holds C times the multipliers.
@@ -260,13 +262,15 @@ def _multipliers(
         scale = best_scale(problem, slopes, dual_weights(problem, slopes))
         if not holds_square(problem.penalty):
             scale *= 1.0 - slack
-        return _listed(problem, slopes, unsure), scale
+        return _list_multipliers(problem, slopes, unsure), scale
     if not holds_square(problem.penalty):
-        return _listed(problem, best.alpha, np.ones(problem.y.size, dtype=bool)), 1.0 - slack
+        return _list_multipliers(
+            problem, best.alpha, np.ones(problem.y.size, dtype=bool)
+        ), 1.0 - slack
     differ = np.abs(best.alpha - slopes) > SAME * np.abs(best.alpha[problem.members]).max(
         initial=0.0
     )
-    return _listed(problem, best.alpha, unsure | differ), 1.0
+    return _list_multipliers(problem, best.alpha, unsure | differ), 1.0
 
 
 def _slopes(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -285,7 +289,7 @@ def _slopes(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return found[0], unsure
 
 
-def _listed(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipliers:
+def _list_multipliers(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipliers:
     """Return some multipliers by row, inside their bounds."""
     listed = {}
     for i in problem.members[chosen[problem.members]].tolist():
@@ -297,7 +301,9 @@ def _listed(problem: Problem, alpha: np.ndarray, chosen: np.ndarray) -> Multipli
     return listed
 
 
-def _centred(problem: MultinomialProblem, W: np.ndarray) -> tuple[np.ndarray | None, Multipliers]:
+def _centre_offsets(
+    problem: MultinomialProblem, W: np.ndarray
+) -> tuple[np.ndarray | None, Multipliers]:
     """Return offsets with the sums that a free intercept needs, and a row's multipliers.
 
     The row takes up what rounding leaves of these sums if no row can by itself. The offsets are

@@ -50,7 +50,7 @@ TRUSTED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature:
+class CurvatureBound:
     """A matrix H that bounds the curvature of the objective from below, and norms in it.
 
     Attributes
@@ -116,12 +116,12 @@ class Curvature:
         return self.wider * np.sqrt(np.einsum("ij,ij->j", solved, solved))
 
 
-def plain_curvature(problem: Problem) -> Curvature:
+def plain_curvature(problem: Problem) -> CurvatureBound:
     """Return the curvature of the regulariser alone; it has no floor for a free intercept."""
-    return Curvature(None, 0.0 if problem.intercept.constrained else modulus(problem.penalty))
+    return CurvatureBound(None, 0.0 if problem.intercept.constrained else modulus(problem.penalty))
 
 
-def curvature_of(problem: Problem, rows: np.ndarray, bends: np.ndarray) -> Curvature:
+def bound_curvature(problem: Problem, rows: np.ndarray, bends: np.ndarray) -> CurvatureBound:
     """Return ``H = R'' + sum_i h_i x_i x_i'`` with its factor, or :func:`plain_curvature`.
 
     The latter if there are too many features, or rounding would leave nothing of the factor.
@@ -159,8 +159,8 @@ def curvature_of(problem: Problem, rows: np.ndarray, bends: np.ndarray) -> Curva
     return factor_curvature(H, rows.size, floor) or plain_curvature(problem)
 
 
-def factor_curvature(H: np.ndarray, terms: float, floor: float) -> Curvature | None:
-    """Return a matrix as a :class:`Curvature`; None if rounding would leave nothing of it.
+def factor_curvature(H: np.ndarray, terms: float, floor: float) -> CurvatureBound | None:
+    """Return a matrix as a :class:`CurvatureBound`; None if rounding would leave nothing of it.
 
     Parameters
     ----------
@@ -181,4 +181,4 @@ def factor_curvature(H: np.ndarray, terms: float, floor: float) -> Curvature | N
         return None
     # Norms by the factor that was computed are too small by no more than this.
     wider = math.sqrt(1.0 + delta) / (1.0 - solving) * (1.0 + gamma(size + OUTER_UNITS))
-    return Curvature(factor, floor, wider)
+    return CurvatureBound(factor, floor, wider)
