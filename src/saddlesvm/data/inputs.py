@@ -16,7 +16,7 @@ from saddlesvm.data.arrow_columns import arrow_matrix, is_arrow
 from saddlesvm.data.store import Store, is_store, join_stores
 
 if TYPE_CHECKING:
-    from saddlesvm.runtime.data_types import Matrix, RowsLike
+    from saddlesvm.runtime.data_types import RowsLike
 
 
 def as_matrix(X: Any, memory: Any = None) -> tuple[object, list[str] | None]:
@@ -29,21 +29,12 @@ def as_matrix(X: Any, memory: Any = None) -> tuple[object, list[str] | None]:
     memory : int, str or None
         What the rows of several stores may take.
     """
-    if are_stores(X):
-        X = join_stores(X, memory)[0]
-    if isinstance(X, Store):
-        X = _rows_of_store(X, memory)
+    if isinstance(X, Store) or are_stores(X):
+        X = split_store(X, None, None, memory)[0]
     X, names = open_rows(X)
     if names is None:
         names = names_of_frame(X)
     return X, names
-
-
-def _rows_of_store(store: Store, memory: object) -> Matrix:
-    """Return the rows of a store, whose parts are joined in the memory that a fit may take."""
-    if store.n_parts > 1:
-        return join_stores([store], memory)[0]
-    return store.X
 
 
 def open_rows(X: RowsLike) -> tuple[Any, list[str] | None]:
@@ -133,22 +124,19 @@ def _is_store_or_path(item: object) -> bool:
     return isinstance(item, (str, os.PathLike)) and is_store(item)
 
 
-def split_store(
-    X: Any, y: object, sample_weight: object, memory: Any = None
-) -> tuple[Any, Any, Any]:
+def split_store(X: Any, y: object, sample_weight: Any, memory: Any = None) -> tuple[Any, Any, Any]:
     """Return rows, labels and weights: those given, or those of a store that is given as X.
 
     Weights that are given replace the weights of the store. Several stores in a list are joined,
     below each other, in the `memory` that a fit may take or in a file.
     """
-    if are_stores(X):
-        rows, labels, weights = join_stores(X, memory)
-    elif isinstance(X, Store) and y is None:
-        rows = _rows_of_store(X, memory)
-        labels = X.y
-        weights = X.sample_weight
-    else:
+    if isinstance(X, Store):
+        X = [X]
+    elif not are_stores(X):
         return X, y, sample_weight
+    rows, labels, weights = join_stores(X, memory)
     if y is not None:
         return rows, y, sample_weight
-    return rows, labels, weights if sample_weight is None else sample_weight
+    if sample_weight is not None:
+        weights = sample_weight
+    return rows, labels, weights

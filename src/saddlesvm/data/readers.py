@@ -176,12 +176,7 @@ def table_of_stores(
     """Return the rows of open stores; those of a single store are mapped, and not read."""
     started = time.perf_counter()
     first = stores[0]
-    if len(stores) == 1:
-        X = first.matrix(n_features)
-        y = first.y
-        weights = first.sample_weight
-    else:
-        X, y, weights = join_stores(stores, memory, n_features)
+    X, y, weights = join_stores(stores, memory, n_features)
     return Table(
         X=X,
         y=None if y is None else ready_labels(y, X.shape[0], name),

@@ -274,13 +274,7 @@ class Store:
         DataError
             The store has more features, its rows are dense, or its indices are damaged.
         """
-        d = self.shape[1]
-        width = d if n_features is None else n_features
-        if width < d or (width != d and self.layout == "dense"):
-            raise DataError(f"{self.path}: has {d} features; {width} are expected")
-        if self.n_parts == 1:
-            return self._parts[0].matrix(width)
-        return join_stores([self], None, width)[0]
+        return join_stores([self], None, n_features)[0]
 
     def blocks(self, n_bytes: int) -> list[tuple[int, int]]:
         """Split the rows into runs that take at most `n_bytes` each, or have a single row.
@@ -481,11 +475,11 @@ def is_store(path: str | os.PathLike[str]) -> bool:
 def join_stores(
     stores: Sequence[Any], memory: object = None, n_features: int | None = None
 ) -> tuple[Matrix, np.ndarray | None, np.ndarray | None]:
-    """Return the rows of several stores, below each other, with their labels and weights.
+    """Return the rows of stores, below each other, with their labels and weights.
 
-    The rows are read into memory or, if they take more than half of it, copied into a temporary
-    file, which is removed when the rows are no longer used. Labels or weights that the stores lack
-    are None.
+    The rows of a single store without further parts are mapped. Others are read into memory or, if
+    they take more than half of it, copied into a temporary file, which is removed when the rows are
+    no longer used. Labels or weights that the stores lack are None.
 
     Parameters
     ----------
@@ -493,13 +487,13 @@ def join_stores(
     memory : int, str or None
         What a fit may take; by default the memory that is available.
     n_features : int, optional
-        Sparse rows with fewer features are widen to it.
+        The features that are expected; sparse rows with fewer features are widen to it.
 
     Raises
     ------
     DataError
         The stores do not go together: dense and sparse rows, other features, or labels or weights
-        in only some of them.
+        in only some of them; or they have more features than expected.
     """
     opened = [store if isinstance(store, Store) else Store(store) for store in stores]
     parts = [part for store in opened for part in store._parts]
@@ -507,12 +501,15 @@ def join_stores(
     is_sparse = parts[0].layout == "csr"
     dtype = common_type([part.dtype for part in parts])
     width = max(part.shape[1] for part in parts)
-    # Columns without a value cost a sparse matrix nothing.
-    if is_sparse:
-        width = max(width, n_features or 0)
-    budget = available_memory() if memory is None else memory_bytes(memory)
-    if sum(store.n_bytes for store in opened) > FITS * budget:
-        return _join_in_file(opened, width, dtype)
+    if n_features is not None:
+        # Columns without a value cost a sparse matrix nothing.
+        if width > n_features or (width < n_features and not is_sparse):
+            raise DataError(f"{opened[0].path}: has {width} features; {n_features} are expected")
+        width = n_features
+    if len(parts) > 1:
+        budget = available_memory() if memory is None else memory_bytes(memory)
+        if sum(store.n_bytes for store in opened) > FITS * budget:
+            return _join_in_file(opened, width, dtype)
     rows = stack_blocks([part.read(0, part.shape[0], width) for part in parts], dtype)
     return rows.X, rows.y, rows.weights
 
