@@ -270,7 +270,7 @@ class ClusterFits:
         return replace(other, rounds=found.rounds + other.rounds)
 
     def run_method(self, make: MakeMethod, mixes: bool) -> Solution:
-        """Run a method on the partitions; `mixes` tells whether it wants mixed rows."""
+        """Run a method on the partitions; `mixes` is True if it wants mixed rows."""
         client = self.partitions.client
         parts = self.partitions.parts
         if mixes:

@@ -20,9 +20,8 @@ from saddlesvm.cluster.tasks import is_task
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
-PartTasks = tuple[
-    Any, Any, Any
-]  # rows, labels and weights of a partition; tasks, or None for no weights
+# Rows, labels and weights of a partition: tasks, or None for no weights.
+PartTasks = tuple[Any, Any, Any]
 
 
 def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
@@ -30,13 +29,14 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
 
     Parameters
     ----------
-    X : Dask array (dense, or of scipy CSR blocks), Dask DataFrame, or list of paths, stores,
-    delayed blocks or futures y : Dask array or Series, or an array; a list of delayed blocks or
-    futures for such a list; for paths the label
-        column, or None
+    X : Dask array, Dask DataFrame, or list
+        An array is dense, or has SciPy's CSR blocks; a list is of paths, stores, delayed blocks or
+        futures.
+    y : Dask array or Series, or array
+        A list of delayed blocks or futures for such a list; for paths the label column, or None.
     weights : like y, optional
-        For a list of paths the name of a column, or an array a file, or a Dask array or Series with
-        a partition a file.
+        For a list of paths the name of a column, or a list of an array for each file, or a Dask
+        array or Series with a partition for each file.
 
     Raises
     ------
@@ -259,22 +259,17 @@ def apply_to_file(
     function: Callable[[Any], np.ndarray], like: np.ndarray, source: Any, apart: tuple[Any, Any]
 ) -> np.ndarray:
     """Apply a function to the rows of a file, or of a block that a task made."""
-    rows = (
-        source
-        if hasattr(source, "ndim") or hasattr(source, "columns")
-        else read_part(source, *apart)[0]
-    )
+    is_block = hasattr(source, "ndim") or hasattr(source, "columns")
+    rows = source if is_block else read_part(source, *apart)[0]
     return apply_to_block(rows, function, like)
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any = None) -> Any:
     """Return the share of the rows whose class was predicted."""
     right = predicted == y
-    return (
-        right.mean()
-        if sample_weight is None
-        else (right * sample_weight).sum() / sample_weight.sum()
-    )
+    if sample_weight is None:
+        return right.mean()
+    return (right * sample_weight).sum() / sample_weight.sum()
 
 
 def r2(y: Any, predicted: Any, sample_weight: Any = None) -> Any:
