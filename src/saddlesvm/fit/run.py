@@ -349,9 +349,10 @@ class Fit:
 
     def reserve(self) -> float:
         """Return the seconds for the last certificate and the search for a better multiple."""
+        if self.limits.max_time is None:
+            return 0.0
         once = self.certificate_seconds * self.state.heaviness
-        half_of_limit = 0.5 * (self.limits.max_time or 0.0)
-        return max(once, min(ENDING_CERTIFICATES * once, half_of_limit))
+        return max(once, min(ENDING_CERTIFICATES * once, 0.5 * self.limits.max_time))
 
     def threshold(self) -> float:
         """Return the solver's estimate of the gap below which a certificate is due."""
