@@ -17,7 +17,7 @@ FILES = {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text()) for file
 MOST_ARGUMENTS, MOST_LINES = 8, 60
 # What may be imported inside a function: heavy or optional packages, and what only some systems have.
 LATE = {
-    "contourpy", "dask", "distributed", "fcntl", "liblinear", "matplotlib", "pandas",
+    "dask", "distributed", "fcntl", "liblinear", "matplotlib", "pandas",
     "pyarrow", "rich", "scipy", "skops", "sklearn", "urllib",
 }  # fmt: skip
 # Files that import others of this package inside functions, so that what they do not need is not loaded: help comes

@@ -36,6 +36,10 @@ DOTS_PER_INCH = 110  # of pictures in files
 NEGATIVE = "#0072B2"
 POSITIVE = "#D55E00"
 OPACITY = 0.55  # of a heat map's ends
+LINE_WIDTH = 1.4  # points
+# Values of a decision function whose lines are drawn: their names and dashes.
+LEVELS = {0.0: ("decision 0", "-"), -1.0: ("margin -1", ":"), 1.0: ("margin +1", "--")}
+LEVEL_STYLE = 2  # the number of their colour
 POINT_AREA = 12.0  # square points of a point without a size of its own
 # A logarithmic axis whose ends differ by less than this factor has labels between powers of ten.
 FEW_DECADES = 50.0
@@ -104,21 +108,21 @@ class Series:
 
 @dataclass(frozen=True)
 class Shade:
-    """A heat map behind a chart, clear at values of zero.
+    """A decision function over a chart: its level lines, and a heat map that is clear at zero.
 
     Attributes
     ----------
     x : ndarray of shape (columns,)
     y : ndarray of shape (rows,)
     values : ndarray of shape (rows, columns)
-    name : str
-        What the values are.
+    is_filled : bool
+        Draw the heat map and the ends of the margin, too, not the border alone.
     """
 
     x: np.ndarray
     y: np.ndarray
     values: np.ndarray
-    name: str
+    is_filled: bool = True
 
     @property
     def bound(self) -> float:
@@ -143,7 +147,7 @@ class Chart:
     equal : bool
         True if a unit is as long on both axes.
     shade : Shade, optional
-        A heat map behind the series.
+        A decision function, drawn behind and over the series.
     uprights : tuple of float
         Places of vertical lines.
     y_ticks : dict of float to str
@@ -175,10 +179,12 @@ class Chart:
         matplotlib.axes.Axes
         """
         ax = new_axes() if ax is None else ax
-        if self.shade is not None:
+        if self.shade is not None and self.shade.is_filled:
             _draw_shade(ax, self.shade)
         for series in self.series:
             _draw_series(ax, series)
+        if self.shade is not None:
+            _draw_levels(ax, self.shade)
         # Lines across the whole chart, with a word beside a level.
         for place in self.uprights:
             ax.axvline(place, color="0.5", linewidth=0.8, linestyle=":")
@@ -267,6 +273,18 @@ def _label_log_axis(axis: Axis) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
+def _draw_levels(ax: Axes, shade: Shade) -> None:
+    """Draw the border, and both ends of the margin, as far as they cross the chart."""
+    for level, (name, dash) in LEVELS.items():
+        is_crossed = shade.values.min() < level < shade.values.max()
+        if is_crossed and (shade.is_filled or level == 0.0):
+            colour = PALETTE[LEVEL_STYLE]
+            line = ax.contour(shade.x, shade.y, shade.values, levels=[level], colors=colour)
+            line.set(linestyle=dash, linewidth=LINE_WIDTH)
+            # Lines of a contour have no entry in the legend; an empty line has.
+            ax.plot([], [], dash, color=colour, label=name)
+
+
 def _draw_shade(ax: Axes, shade: Shade) -> None:
     """Draw a heat map with its colour bar."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgba
@@ -285,7 +303,7 @@ def _draw_shade(ax: Axes, shade: Shade) -> None:
         shading="nearest",
         rasterized=True,
     )
-    ax.figure.colorbar(drawn, ax=ax, label=plain(shade.name))
+    ax.figure.colorbar(drawn, ax=ax, label="decision")
 
 
 def _draw_series(ax: Axes, series: Series) -> None:
@@ -329,7 +347,7 @@ def _draw_series(ax: Axes, series: Series) -> None:
         marker=marks,
         markersize=3.5,
         color=series.colour,
-        linewidth=1.4,
+        linewidth=LINE_WIDTH,
         label=label,
     )
     if series.low is not None and series.high is not None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
@@ -152,15 +153,6 @@ def plane_chart(
     shade = shade_over(X, decide)
     size = None if alpha is None else np.where(alpha != 0.0, BIG, SMALL)
     series = class_series(X, y, size, names)
-    # The border and both ends of the margin, as far as they cross the box.
-    for level, dash, name in (
-        (0.0, "solid", "decision 0"),
-        (-1.0, "dot", "margin -1"),
-        (1.0, "dash", "margin +1"),
-    ):
-        line = Series(name, *level_line(shade, level), style=2, dash=dash)
-        if line.x.size:
-            series.append(line)
     caption = (
         "The solid line separates the classes; points between the outer lines are inside the "
         "margin."
@@ -203,23 +195,7 @@ def shade_over(X: np.ndarray, decide: Callable[[np.ndarray], np.ndarray]) -> Sha
     x2 = np.linspace(low[1], high[1], GRID)
     places = np.stack([np.tile(x1, GRID), np.repeat(x2, GRID)], axis=1)
     values = np.asarray(decide(places.astype(X.dtype)), dtype=float)
-    return Shade(x1, x2, values.reshape(GRID, GRID), "decision")
-
-
-def level_line(shade: Shade, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the level lines of a heat map as points, with NaN between two lines."""
-    from contourpy import contour_generator
-
-    lines = contour_generator(shade.x, shade.y, shade.values).lines(level)
-    if not lines:
-        return np.empty(0), np.empty(0)
-    # NaN lifts the pen between two lines.
-    gap = np.full((1, 2), np.nan)
-    parts: list[Any] = []
-    for line in lines:
-        parts += [line, gap]
-    points = np.concatenate(parts[:-1])
-    return points[:, 0], points[:, 1]
+    return Shade(x1, x2, values.reshape(GRID, GRID))
 
 
 def margins_chart(
@@ -277,14 +253,15 @@ def shrinking_charts(
         assert point.w is not None
         w = point.w.astype(float)
         decide = functools.partial(linear_scores, w[:2], w[2] * problem.scale)
-        shade = shade_over(X, decide)
-        border = Series("decision 0", *level_line(shade, 0.0), style=2)
-        series = (*class_series(X, y, size, names), border)
+        shade = replace(shade_over(X, decide), is_filled=False)
+        series = tuple(class_series(X, y, size, names))
         caption = (
             f"{state.active:,} of {y.size:,} rows are active; shrinking has set the small ones "
             "aside."
         )
-        charts.append(Chart(f"epoch {epoch:g}", "x1", "x2", series, caption=caption, equal=True))
+        charts.append(
+            Chart(f"epoch {epoch:g}", "x1", "x2", series, caption=caption, equal=True, shade=shade)
+        )
     return charts
 
 
