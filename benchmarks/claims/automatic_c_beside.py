@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import choosing_c
 import numpy as np
 from automatic_c import BUNDLED, LOSSES, Data, measure
 from path_law import SETS
@@ -41,6 +42,8 @@ def load(name: str, folder: Path) -> Data:
         X = random.standard_normal((50_000, 50))
         noise = 2.0 * random.standard_normal(len(X))
         return X, np.sign(X @ random.standard_normal(50) + noise)
+    if name in ("skewed", "binary"):
+        return choosing_c.sets(folder)[name]()
     return SETS[name](folder)
 
 
