@@ -53,12 +53,13 @@ def case(request):
 
 
 def test_no_refit_without_a_row_contradicts_the_bounds(case):
-    bounds, chosen = bound_margins_left_out(case.near), np.arange(0, N, 3)
+    low, high = bound_margins_left_out(case.near)
+    chosen = np.arange(0, N, 3)
     changed = ChangedRows(case.near, chosen)
     own, error = changed.margins(changed.solve())
     for k, i in enumerate(chosen):
         scores, off = case.refit(np.delete(case.X, i, 0), np.delete(case.y, i))
-        assert bounds.low[i] - off[i] <= scores[i] <= bounds.high[i] + off[i]
+        assert low[i] - off[i] <= scores[i] <= high[i] + off[i]
         assert abs(own[k] - scores[i]) <= error[k] + off[i]
     assert np.isfinite(error).mean() > 0.7  # corners and a free intercept: not where the step is long
 
@@ -76,12 +77,12 @@ def test_no_refit_without_a_group_contradicts_the_bounds(case):
 
 def test_the_squared_loss_is_known_in_closed_form():
     case = Case("squared", "regularized")
-    bounds = bound_margins_left_out(case.near)
+    low, high = bound_margins_left_out(case.near)
     X = np.hstack([case.X, np.ones((N, 1))])
     for i in range(N):
         kept = np.delete(np.arange(N), i)
         w = np.linalg.solve(np.eye(D + 1) + 0.8 * X[kept].T @ X[kept], 0.8 * X[kept].T @ case.y[kept])
-        np.testing.assert_allclose([bounds.low[i], bounds.high[i]], X[i] @ w, rtol=0, atol=1e-10)
+        np.testing.assert_allclose([low[i], high[i]], X[i] @ w, rtol=0, atol=1e-10)
 
 
 def test_kinked_losses_have_no_vicinity():

@@ -28,7 +28,7 @@ has curvature 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -67,14 +67,7 @@ ROUNDED_UP = 1.0 + 2.0**-40  # factor of a bound that covers some roundings
 SMALL = 1e-4  # m below which ``(e^m - 1 - m) / m`` is m / 2 to four digits
 
 
-class Bounds(NamedTuple):
-    """Proven bounds of each row's margin in the model without the row."""
-
-    low: np.ndarray
-    high: np.ndarray
-
-
-def bound_margins_left_out(near: Vicinity) -> Bounds:
+def bound_margins_left_out(near: Vicinity) -> tuple[np.ndarray, np.ndarray]:
     """Bound each row's margin without the row, from the leverages; infinite without proof."""
     t = near.leverages
     beta = near.pulls
@@ -106,7 +99,7 @@ def bound_margins_left_out(near: Vicinity) -> Bounds:
     sizes = np.abs(z) + np.abs(beta) * most + radii(near.problem.norms) * norm_of(near.w)
     around = ROUNDED_UP * around + gamma(near.problem.row_sizes.terms + 8.0) * sizes
     around = np.where(possible, around, np.inf)
-    return Bounds(middle - around, middle + around)
+    return middle - around, middle + around
 
 
 def multiply_lengths(lengths: np.ndarray, far: np.ndarray) -> np.ndarray:
@@ -131,20 +124,14 @@ def off_tangent(moved: np.ndarray) -> np.ndarray:
         )
 
 
-class LossArrays(NamedTuple):
-    """The derivative and the curvature of a loss on arrays of margins and labels."""
-
-    slope: Callable[[np.ndarray, Any], np.ndarray]
-    curvature: Callable[[np.ndarray, Any], np.ndarray]
+def loss_slopes(loss: Loss, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the derivative of a loss at each margin, also if it is the same for all."""
+    return np.asarray(methods_of(loss).subgradient(loss, z, y) + 0.0 * z)
 
 
-def loss_arrays(loss: Loss) -> LossArrays:
-    """Return the derivatives of a loss as functions of arrays."""
-    methods = methods_of(loss)
-    return LossArrays(
-        lambda z, y: np.asarray(methods.subgradient(loss, z, y) + 0.0 * z),
-        lambda z, y: np.asarray(methods.curvature(loss, z, y) + 0.0 * z),
-    )
+def loss_curvatures(loss: Loss, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the curvature of a loss at each margin, also if it is the same for all."""
+    return np.asarray(methods_of(loss).curvature(loss, z, y) + 0.0 * z)
 
 
 def pulls_of_rows(X: Rows, A: np.ndarray) -> np.ndarray:
@@ -251,7 +238,7 @@ class Changed(ABC):
         """Return margins and gradients at V, by a single pass over the rows."""
         problem = self.near.problem
         Z = scores_of_rows(problem.X, V.T)
-        A = loss_arrays(problem.loss).slope(Z, problem.y[:, None])
+        A = loss_slopes(problem.loss, Z, problem.y[:, None])
         # C s_i phi_i' of all changed problems side by side, zero for the rows that each leaves out.
         A *= (problem.C * problem.row_weights)[:, None]
         self.drop(A)
@@ -289,7 +276,7 @@ class Changed(ABC):
         if not wanted.size:
             return
         problem = self.near.problem
-        bends = loss_arrays(problem.loss).curvature(at.Z, problem.y[:, None])
+        bends = loss_curvatures(problem.loss, at.Z, problem.y[:, None])
         bends *= (problem.C * problem.row_weights)[:, None]
         self.drop(bends)
         ridge = problem.regularizer.curvature(self.near.w)
@@ -547,22 +534,22 @@ def leave_out_rows(
     """
     if near is None:
         return LeftOut(row_estimates(problem, w, beta), None)
-    bounds = bound_margins_left_out(near)
+    low, high = bound_margins_left_out(near)
     if problem.is_cornerless:
         bent = near.bend * near.leverages
         # One Newton step without row i: z_i - beta_i t_i / (1 - h_i t_i), by Sherman and Morrison.
         margins = near.z - near.pulls * near.leverages / np.maximum(1.0 - bent, 1e-12)
         bends = bent > 0.0
         taken = float(np.mean(bent[bends])) if bends.any() else 0.0
-        known = bounds.low, bounds.high
-        if not np.isfinite(bounds.high - bounds.low).all():
+        known = low, high
+        if not np.isfinite(high - low).all():
             known = bounds_of_dual_point(problem, near.z, near.w, beta)
         rows = RowEstimates(margins, *known, int(np.count_nonzero(bends)), taken)
     else:
         rows = row_estimates(problem, w, beta)
     # Both bounds hold: the narrower one counts.
-    low = np.maximum(rows.low, bounds.low)
-    high = np.minimum(rows.high, bounds.high)
+    low = np.maximum(rows.low, low)
+    high = np.minimum(rows.high, high)
     return LeftOut(
         replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near
     )
