@@ -463,55 +463,27 @@ class LinearModel(Estimator):
         X: Any,
         y: Any = None,
         *,
-        C: Ends,
-        lam: None = None,
-        gap: float | None = None,
-        sample_weight: ArrayLike | None = None,
-        **options: Any,
-    ) -> CertifiedPath: ...
-
-    @overload
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        lam: Ends,
-        C: None = None,
-        gap: float | None = None,
-        sample_weight: ArrayLike | None = None,
-        **options: Any,
-    ) -> CertifiedPath: ...
-
-    @overload
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        gap: float,
-        C: None = None,
-        lam: None = None,
-        sample_weight: ArrayLike | None = None,
-        **options: Any,
-    ) -> CertifiedPath: ...
-
-    @overload
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        Cs: Grid = 13,
+        Cs: Grid = GRID,
         C: None = None,
         lam: None = None,
         gap: None = None,
         sample_weight: ArrayLike | None = None,
         **options: Any,
     ) -> RegularizationPath: ...
+
+    @overload
+    @classmethod
+    def path(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        C: Ends | None = None,
+        lam: Ends | None = None,
+        gap: float | None = None,
+        sample_weight: ArrayLike | None = None,
+        **options: Any,
+    ) -> CertifiedPath: ...
 
     @classmethod
     def path(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -60,24 +60,6 @@ FIT_SHARE = 0.2
 NARROW = 1e-9  # C2 / C1 - 1 of neighbours; no fit is made between closer ones
 
 Made = tuple[Knot, Fitted]
-
-
-class Wanted(NamedTuple):
-    """A fit to make.
-
-    Attributes
-    ----------
-    C : float
-    low, high : Made or None
-        It begins between these neighbours, at the lower one if there is no other, or at zero.
-    threads : int
-        Few fits side by side divide the threads among them.
-    """
-
-    C: float
-    low: Made | None
-    high: Made | None
-    threads: int
 
 
 class Stopper:
@@ -142,8 +124,8 @@ class PathSearch:
         if path.outcome is not Outcome.CERTIFIED:
             warnings.warn(
                 f"the path ended early ({path.outcome}): a relative gap of {path.proven_gap:.2g} "
-                "is proven for every "
-                f"C, {self.gap:.2g} was asked for; path.unproven has the stretches. "
+                f"is proven for every C, {self.gap:.2g} was asked for; path.unproven has the "
+                "stretches. "
                 f"{path.outcome.advice}",
                 NotCertifiedWarning,
                 stacklevel=5,
@@ -163,10 +145,9 @@ class PathSearch:
                 if C is None:
                     break
                 # Begin between the fits with the next smaller and the next larger C.
-                low = [one for one in fitted if one[0].C < C]
-                high = [one for one in fitted if one[0].C > C]
-                beside = low[-1] if low else None, high[0] if high else None
-                made = self._fit(Wanted(C, *beside, self.jobs), stop)
+                low = max((one for one in fitted if one[0].C < C), key=knot_C, default=None)
+                high = min((one for one in fitted if one[0].C > C), key=knot_C, default=None)
+                made = self._fit(C, low, high, self.jobs, stop)
                 fitted = _sort_by_C([*fitted, made])
         path = self._path(fitted, uses_lambda=False)
         return replace(path, gap=max(self.gap, path.proven_gap), outcome=self.outcome)
@@ -193,9 +174,9 @@ class PathSearch:
 
     def _fit_ends(self, ends: tuple[float, float], stop: threading.Event) -> list[Made]:
         """Fit both ends, the upper from the lower; return a single fit if the path ends with it."""
-        fitted = [self._fit(Wanted(ends[0], None, None, self.jobs), stop)]
+        fitted = [self._fit(ends[0], None, None, self.jobs, stop)]
         if not self._is_over(fitted, stop):
-            fitted.append(self._fit(Wanted(ends[1], fitted[0], None, self.jobs), stop))
+            fitted.append(self._fit(ends[1], fitted[0], None, self.jobs, stop))
         return fitted
 
     def _divide(self, fitted: list[Made], stop: threading.Event) -> list[Made]:
@@ -209,8 +190,8 @@ class PathSearch:
                 # A fit in the middle of each unproven stretch; both halves then share its threads.
                 for low, high, threads in stretches:
                     if self._needs_fit(low, high):
-                        wanted = Wanted(low[0].until(high[0]).middle(), low, high, threads)
-                        future = schedule.add(self._make, wanted, stop)
+                        C = low[0].until(high[0]).middle()
+                        future = schedule.add(self._make, C, low, high, threads, stop)
                         under_way[future] = (low, high, max(1, threads // 2))
                 if not under_way:
                     break
@@ -225,16 +206,18 @@ class PathSearch:
         late = [task.result() for task in under_way]
         return _sort_by_C([*fitted, *(one for one in late if one is not None)])
 
-    def _make(self, wanted: Wanted, stop: threading.Event) -> Made | None:
+    def _make(
+        self, C: float, low: Made, high: Made, threads: int, stop: threading.Event
+    ) -> Made | None:
         """Return a fit, or None if the search is over."""
         if stop.is_set() or self._seconds_left() == 0.0:
             return None
-        return self._fit(wanted, stop)
+        return self._fit(C, low, high, threads, stop)
 
-    def _fit(self, wanted: Wanted, stop: threading.Event) -> Made:
-        """Fit at C, begun at the mixture of its neighbours."""
-        C, low, high, threads = wanted
-        C = float(C)
+    def _fit(
+        self, C: float, low: Made | None, high: Made | None, threads: int, stop: threading.Event
+    ) -> Made:
+        """Fit at C, begun between two fits, at the lower one if there is no other, or at zero."""
         left = self._seconds_left()
         shown = {"C": C, "lam": None, "tol": FIT_SHARE * self.gap}
         if option_of(self.template, "probability"):  # the curves are for a model that was chosen
@@ -289,9 +272,14 @@ class PathSearch:
         return self.outcome is not Outcome.CERTIFIED
 
 
+def knot_C(made: Made) -> float:
+    """Return the C of a fit."""
+    return made[0].C
+
+
 def _sort_by_C(fitted: Sequence[Made]) -> list[Made]:
     """Return fits in ascending order of C."""
-    return sorted(fitted, key=lambda one: one[0].C)
+    return sorted(fitted, key=knot_C)
 
 
 def _take_end(fitted: Fitted) -> FormerFit:
