@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import SVC, SVR, NotCertifiedWarning, NuSVC, NuSVR, OneClassSVM, certify_kernel
 from saddlesvm.kernel import definiteness
-from saddlesvm.kernel.definiteness import evidence_against, symmetric
+from saddlesvm.kernel.definiteness import evidence_against, make_symmetric
 from saddlesvm.kernel.mercer import Kernel, gram
 from saddlesvm.models.persistence import load, save
 
@@ -107,7 +107,7 @@ def test_evidence_is_found_outside_of_the_rows_that_are_decomposed(kind: str) ->
     n, random = 2 * definiteness.DECOMPOSED, np.random.default_rng(0)
     factor = random.normal(size=(n, 5))
     K = factor @ factor.T
-    outside = np.setdiff1d(np.arange(n), definiteness._some_rows(n, definiteness.DECOMPOSED, None))
+    outside = np.setdiff1d(np.arange(n), definiteness.choose_rows(n, definiteness.DECOMPOSED, None))
     i, j = outside[3], outside[40]
     if kind == "diagonal":
         K[i, i] = -1e-3
@@ -124,9 +124,9 @@ def test_evidence_is_found_outside_of_the_rows_that_are_decomposed(kind: str) ->
 
 def test_support_vectors_are_looked_at_first() -> None:
     n, support = 3000, np.array([7, 11, 2999])
-    chosen = definiteness._some_rows(n, 100, support)
+    chosen = definiteness.choose_rows(n, 100, support)
     assert np.isin(support, chosen).all() and chosen.size <= 100
-    assert definiteness._some_rows(n, 100, np.arange(n)).size <= 100
+    assert definiteness.choose_rows(n, 100, np.arange(n)).size <= 100
 
 
 @pytest.mark.parametrize("model", [SVC(), NuSVC(nu=0.3), SVR(), NuSVR(), OneClassSVM(nu=0.3)], ids=repr)
@@ -141,11 +141,11 @@ def test_a_matrix_that_is_not_symmetric_is_refused_wherever_that_is() -> None:
         K = np.ones((2000, 2000))
         K[i, j] = 2.0
         with pytest.raises(ValueError, match=rf"row {min(i, j)}, column {max(i, j)} has .* \(K \+ K.T\) / 2"):
-            symmetric(K)
+            make_symmetric(K)
     for K in (G, G.astype(np.float32)):
-        assert symmetric(K) is K
+        assert make_symmetric(K) is K
         off = K * (1.0 + 1e-7 * np.triu(np.ones_like(K)))
-        np.testing.assert_array_equal(symmetric(off), symmetric(off).T)
+        np.testing.assert_array_equal(make_symmetric(off), make_symmetric(off).T)
     with pytest.raises(ValueError, match="square"):
         certify_kernel(SVC(kernel="precomputed").fit(G, y), G[:50], y)
     with pytest.raises(ValueError, match="symmetric"):

@@ -69,10 +69,10 @@ def test_the_bound_is_a_sum_over_pairs(name: str, chosen: np.ndarray | None) -> 
     beta = np.random.default_rng(1).normal(size=ours.size)
     r = errors.lengths if name in ("precomputed", "function") else errors.radii
     plain = pairwise(name, ours.size, r)[:, ours] @ np.abs(beta)
-    assert errors.of_expansion(beta, UNIT, chosen) == pytest.approx(plain, rel=1e-12, abs=0.0)
+    assert errors.bound_expansion(beta, UNIT, chosen) == pytest.approx(plain, rel=1e-12, abs=0.0)
     few = np.array([5, 2])
-    assert errors.among(few).radii.tolist() == errors.radii[few].tolist()
-    assert errors.among(few).lengths.tolist() == errors.lengths[few].tolist()
+    assert errors.select(few).radii.tolist() == errors.radii[few].tolist()
+    assert errors.select(few).lengths.tolist() == errors.lengths[few].tolist()
 
 
 @named
@@ -95,7 +95,7 @@ def test_radii_and_lengths_are_no_less_than_norms(name: str, form: type) -> None
 @pytest.mark.parametrize("name", ["linear", "poly"])
 def test_no_computed_expansion_is_further_from_the_exact_one(name: str) -> None:
     kernel, beta = KERNELS[name], np.random.default_rng(2).normal(size=N)
-    found, bound = expand(kernel, X, X, beta), kernel_errors(kernel, X).of_expansion(beta, UNIT)
+    found, bound = expand(kernel, X, X, beta), kernel_errors(kernel, X).bound_expansion(beta, UNIT)
     exact = [[Fraction(float(x)) for x in row] for row in X]
     for i in range(0, N, 13):
         total = Fraction(0)
@@ -118,7 +118,7 @@ def test_the_root_of_a_product_that_cancels_is_within_its_bound() -> None:
         if exact < 0 or points[0] @ points[1] < 0.0:  # these have no root, and are refused
             continue
         computed = float(expand(kernel, points[:1], points[1:], np.ones(1))[0])
-        bound = float(kernel_errors(kernel, points).of_expansion(np.array([0.0, 1.0]), UNIT)[0])
+        bound = float(kernel_errors(kernel, points).bound_expansion(np.array([0.0, 1.0]), UNIT)[0])
         slips.append(abs(computed - math.sqrt(exact)))
         assert slips[-1] <= bound
     assert max(slips) > 1e-10  # a bound of some roundings would be refuted

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from saddlesvm.kernel.kernel_certificate import certified_values, evaluate_kernel, function_of, nearest_feasible
+from saddlesvm.kernel.kernel_certificate import certify_values, evaluate_kernel, function_of, nearest_feasible
 from saddlesvm.kernel.kernel_problem import make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.rough_values import MANY, MANY_FEATURES, rough_expansion
@@ -91,7 +91,7 @@ def test_the_certificate_is_that_of_float64_within_the_account_of_rounding(loss:
     beta = nearest_feasible(problem, beta)
     found = evaluate_kernel(problem, KernelPoint(beta))
     own = function_of(problem, beta, problem.margins(beta))
-    plain = certified_values(problem, (beta, own), (beta, own))
+    plain = certify_values(problem, (beta, own), (beta, own))
     near = found.certificate.rounding + plain.certificate.rounding
     assert abs(found.certificate.primal - plain.certificate.primal) <= near
     assert abs(found.certificate.dual - plain.certificate.dual) <= near

@@ -30,7 +30,7 @@ def test_rows_are_those_of_the_matrix(kernel: Kernel, features: int) -> None:
     right = pairwise_kernels(X, metric=kernel.metric, filter_params=True, **options)
     unit, one = np.finfo(np.float64).eps, np.eye(60)
     for point in points:
-        bound = 2.0 * kernel_errors(kernel, X).of_expansion(one[point], unit)
+        bound = 2.0 * kernel_errors(kernel, X).bound_expansion(one[point], unit)
         assert (np.abs(made.table.values[made.table.slots[point]] - right[point]) <= bound).all()
     assert np.allclose(made.table.diagonal, right.diagonal(), rtol=1e-12)
     assert np.allclose(made.sums(np.array([7, 20]), np.array([2.0, -1.0])), 2.0 * right[7] - right[20])

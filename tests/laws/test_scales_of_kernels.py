@@ -70,7 +70,7 @@ def test_bounds_on_the_rounding_do_not_fall_at_other_scales(kernel: str, coef0: 
     for power in POWERS:
         gamma = 2.0 ** (-power if kernel == "laplacian" else -2 * power)
         errors = kernel_errors(Kernel(kernel, gamma, 3, coef0), np.ldexp(X, power))
-        bounds.append(errors.of_expansion(np.ones(N), UNIT))
+        bounds.append(errors.bound_expansion(np.ones(N), UNIT))
     at_one = bounds[POWERS.index(0)]
     assert all((bound >= 0.999 * at_one).all() for bound in bounds)
     assert all((bound <= 1.001 * at_one).all() for bound in bounds[1:])

@@ -168,7 +168,7 @@ def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelE
     """
     state.f = evaluation.margins.copy()
     if any(side.intercept.total for side in problem.sides):
-        sizes = np.abs(state.beta) @ problem.at_rows(problem.errors.lengths)
+        sizes = np.abs(state.beta) @ problem.sizes_at_rows(problem.errors.lengths)
         state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
 
 

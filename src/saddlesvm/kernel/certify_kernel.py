@@ -22,7 +22,7 @@ from saddlesvm.data.label_checks import (
 )
 from saddlesvm.estimators.class_weights import class_factors, weigh_classes
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.kernel.definiteness import evidence_against, symmetric
+from saddlesvm.kernel.definiteness import evidence_against, make_symmetric
 from saddlesvm.kernel.fit_kernel import make_kernel
 from saddlesvm.kernel.kernel_certificate import (
     certificate_of_expansion,
@@ -45,15 +45,8 @@ if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import Matrix, RowsLike
 
 KINDS: dict[str, Any] = {kind.__name__: kind for kind in (SVC, NuSVC, SVR, NuSVR, OneClassSVM)}
-POSING = (
-    "kernel",
-    "degree",
-    "gamma",
-    "coef0",
-    "C",
-    "nu",
-    "epsilon",
-)  # scikit-learn's parameters that pose a problem
+# scikit-learn's parameters that pose a problem
+POSING = ("kernel", "degree", "gamma", "coef0", "C", "nu", "epsilon")
 
 
 def certify_kernel(
@@ -146,7 +139,7 @@ def certify_kernel(
     True
     """
     if points is not None:
-        found = _expansion_certificates(model, X, y, sample_weight, (points, coef, intercept), dual)
+        found = certify_expansions(model, X, y, sample_weight, (points, coef, intercept), dual)
     elif coef is not None or dual is not None:
         raise ValueError("coef and dual belong to other expansion points: give these as points")
     else:
@@ -157,31 +150,31 @@ def certify_kernel(
 def kernel_certificates(
     model: Any, X: RowsLike, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
 ) -> list[Certificate]:
-    """The certificate of each sub-problem of a kernel machine; see :func:`certify_kernel`."""
+    """Return a certificate for each sub-problem of a kernel machine; see :func:`certify_kernel`."""
     # Go by the name of the class, so that scikit-learn's SVC, and classes derived from it, count
     # too.
     name = next((kind.__name__ for kind in type(model).__mro__ if kind.__name__ in KINDS), None)
     if name is None or not hasattr(model, "dual_coef_") or not hasattr(model, "support_"):
         raise TypeError(f"a fitted {', '.join(KINDS)} is needed; got {type(model).__name__}")
-    X = _rows_of_kernel(model, X)
+    X = check_rows(model, X)
     n = X.shape[0]
     weights = check_weights(sample_weight, n)
-    own = posing(model, name)
-    codes = None
+    own = find_machine(model, name)
     loss = own._check_options()
     machine = own._machine()
-    # the "scale" of scikit-learn's does not count row weights
-    kernel = model.kernel_ if hasattr(model, "kernel_") else make_kernel(own, X, None)
+    # scikit-learn's gamma="scale" does not count row weights.
+    kernel = getattr(model, "kernel_", None) or make_kernel(own, X, None)
     options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
     # A classifier poses a problem for each pair of classes; all others pose one.
     if hasattr(model, "classes_"):
         codes = find_codes(check_labels(y, n), model.classes_)
         posing_model = own if isinstance(model, KernelMachine) else model
-        weights = _class_weights(posing_model, model.classes_, codes, weights)
-    if codes is not None:
+        weights = weigh_by_class(posing_model, model.classes_, codes, weights)
         subs = pair_subs(codes, model.classes_)
+    elif name == "OneClassSVM":
+        subs = [SubProblem(0, "", np.zeros(n))]
     else:
-        subs = [SubProblem(0, "", np.zeros(n) if name == "OneClassSVM" else check_targets(y, n))]
+        subs = [SubProblem(0, "", check_targets(y, n))]
     found = []
     parts = zip(subs, *coefficients_of(model, n), strict=True)
     # Pose each problem as the fit did, and evaluate the coefficients of the model in it.
@@ -196,17 +189,14 @@ def kernel_certificates(
                 "the model has support vectors in rows of other classes: give the X and y of the "
                 "fit"
             )
-        posed = machine.posed(problem)
-        found.append(
-            evaluate_kernel(
-                posed, _kernel_point(posed, machine, beta[chosen], intercept)
-            ).certificate
-        )
-    return _bounded_if_definite(found, kernel, X, np.asarray(model.support_))
+        posed = machine.pose(problem)
+        point = point_of_model(posed, machine, beta[chosen], intercept)
+        found.append(evaluate_kernel(posed, point).certificate)
+    return remove_false_bounds(found, kernel, X, np.asarray(model.support_))
 
 
-def _rows_of_kernel(model: Any, X: RowsLike) -> Matrix:
-    """The rows of a kernel machine, checked; for a precomputed kernel a symmetric matrix."""
+def check_rows(model: Any, X: RowsLike) -> Matrix:
+    """Return the rows of a kernel machine, checked; for a precomputed kernel a symmetric matrix."""
     if model.kernel != "precomputed":
         return check_design(X).plain
     X = np.asarray(X, dtype=np.float64)
@@ -214,10 +204,10 @@ def _rows_of_kernel(model: Any, X: RowsLike) -> Matrix:
         raise ValueError(
             f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}"
         )
-    return symmetric(X)
+    return make_symmetric(X)
 
 
-def _bounded_if_definite(
+def remove_false_bounds(
     found: list[Certificate], kernel: Kernel, X: RowsLike, support: np.ndarray
 ) -> list[Certificate]:
     """Return the certificates; with a warning, without dual bounds if the kernel is indefinite."""
@@ -233,7 +223,7 @@ def _bounded_if_definite(
     return [dataclasses.replace(one, dual=-np.inf, dual_rounding=0.0) for one in found]
 
 
-def _expansion_certificates(
+def certify_expansions(
     model: object,
     X: Any,
     y: ArrayLike | None,
@@ -241,7 +231,7 @@ def _expansion_certificates(
     expansion: tuple[Any, Any, Any],
     dual: object,
 ) -> list[Certificate]:
-    """The certificates of a model over any points in the problems that an SVC or SVR poses."""
+    """Return certificates of a model over any points in the problems that an SVC or SVR poses."""
     if not isinstance(model, (SVC, SVR)):
         raise TypeError(
             f"with points, an SVC or SVR of saddlesvm poses the problem; got {type(model).__name__}"
@@ -256,18 +246,18 @@ def _expansion_certificates(
     weights = check_weights(sample_weight, n)
     own = clone(model)
     loss = own._check_options()
-    kernel = model.kernel_ if hasattr(model, "kernel_") else make_kernel(own, X, weights)
+    kernel = getattr(model, "kernel_", None) or make_kernel(own, X, weights)
     if has_hard_margin(own):
         raise ValueError("points are judged in a problem with a finite C; got C=inf: give one")
     options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
     if isinstance(own, SVC):
         classes, codes = encode_classes(check_labels(y, n))
-        weights = _class_weights(own, classes, codes, weights)
+        weights = weigh_by_class(own, classes, codes, weights)
         subs = list(pair_subs(codes, classes))
     else:
         subs = [SubProblem(0, "", check_targets(y, n))]
     # The model to judge: coefficients of the points and an intercept, for each problem.
-    points, coef, offsets = _checked_expansion(X, *expansion, len(subs), options["intercept"])
+    points, coef, offsets = check_expansion(X, *expansion, len(subs), options["intercept"])
     # Dual variables prove a lower bound; they are moved to the nearest feasible point below.
     duals = None
     if dual is not None:
@@ -281,12 +271,14 @@ def _expansion_certificates(
         problem, chosen = make_kernel_problem(
             X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
         )
-        feasible = None if duals is None else nearest_feasible(problem, duals[sub.index][chosen])
+        feasible = None
+        if duals is not None:
+            feasible = nearest_feasible(problem, duals[sub.index][chosen])
         found.append(certificate_of_expansion(problem, points, (own_coef, float(offset)), feasible))
-    return _bounded_if_definite(found, kernel, X, np.arange(0))
+    return remove_false_bounds(found, kernel, X, np.arange(0))
 
 
-def _checked_expansion(
+def check_expansion(
     X: Any, points: Any, coef: object, intercept: ArrayLike, count: int, kind: str
 ) -> tuple[object, np.ndarray, np.ndarray]:
     """Return points, coefficients (count, m) and intercepts (count,) of a model, checked."""
@@ -314,7 +306,7 @@ def _checked_expansion(
     return points, coef, np.broadcast_to(offsets, (count,))
 
 
-def posing(model: Any, name: str) -> Any:
+def find_machine(model: Any, name: str) -> Any:
     """Return the machine of this package, with a finite C, that poses the problem of a model."""
     if isinstance(model, KernelMachine):
         fitted = held_machine(model)
@@ -330,7 +322,7 @@ def posing(model: Any, name: str) -> Any:
     return made
 
 
-def _class_weights(
+def weigh_by_class(
     model: Any, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
 ) -> np.ndarray | None:
     """Return the weights of the rows, times the weights of their classes."""
@@ -349,7 +341,7 @@ def pair_subs(codes: np.ndarray, classes: np.ndarray) -> Sequence[SubProblem]:
     return sub_problems_of("ovo" if classes.size > 2 else "ovr", codes, classes)
 
 
-def _kernel_point(
+def point_of_model(
     problem: KernelProblem, machine: Machine, beta: np.ndarray, intercept: float
 ) -> KernelPoint:
     """Return the model's point in the problem over rows, and a feasible dual point beside it."""

@@ -391,7 +391,7 @@ def whole_program(
     # rows.
     columns = points[firsts].astype(np.int64)
     if not np.array_equal(points - np.repeat(columns - firsts, sizes), np.arange(points.size)):
-        held = RowTable.of(held.whole()[np.ix_(points, points)])
+        held = RowTable.from_matrix(held.whole()[np.ix_(points, points)])
         columns = firsts
     held.table.marks[NEEDED] = ABSENT
     return QuadraticProgram(

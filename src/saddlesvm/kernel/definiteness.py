@@ -27,7 +27,7 @@ STEPS = 12  # of the Lanczos iteration on a large given matrix
 EXHAUSTED = 1e-10
 
 
-def symmetric(K: np.ndarray) -> np.ndarray:
+def make_symmetric(K: np.ndarray) -> np.ndarray:
     """Return a kernel matrix, made symmetric if rounding alone makes it differ.
 
     Raises
@@ -49,11 +49,11 @@ def symmetric(K: np.ndarray) -> np.ndarray:
             apart = np.abs(upper - lower)
             if apart.max() > allowed:
                 i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-                _refuse_asymmetry(K, top + int(i), left + int(j))
+                refuse_asymmetry(K, top + int(i), left + int(j))
     return K if equal else 0.5 * (K + K.T)
 
 
-def _refuse_asymmetry(K: np.ndarray, i: int, j: int) -> None:
+def refuse_asymmetry(K: np.ndarray, i: int, j: int) -> None:
     """Raise ValueError: the matrix is not symmetric in this place."""
     both_halves = np.tril(K, -1).any() and np.triu(K, 1).any()
     advice = "use (K + K.T) / 2 if rounding is the cause"
@@ -66,7 +66,7 @@ def _refuse_asymmetry(K: np.ndarray, i: int, j: int) -> None:
 
 
 def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = None) -> str:
-    """Words that prove that a kernel matrix is not positive semi-definite; empty if none are found.
+    """Return words that prove a kernel matrix not positive semi-definite; empty without proof.
 
     Parameters
     ----------
@@ -81,44 +81,49 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
     n = X.shape[0]
     # A principal submatrix of a positive semi-definite matrix is one too: few rows can refute all.
     most = DECOMPOSED_OF_FUNCTION if callable(kernel.metric) else DECOMPOSED
-    chosen = _some_rows(n, most, preferred)
+    chosen = choose_rows(n, most, preferred)
     if kernel.precomputed:
         values = X if chosen.size == n else X[np.ix_(chosen, chosen)]
         unit = float(np.finfo(X.dtype).eps)
     else:
         values = gram(kernel, X if chosen.size == n else X[chosen])
         unit = float(np.finfo(np.float64).eps) * max(X.shape[1], 1)
-    found = _of_diagonal(values, chosen) or _of_spectrum(np.asarray(values, dtype=np.float64), unit)
+    found = find_negative_diagonal(values, chosen)
+    if not found:
+        found = find_negative_eigenvalue(np.asarray(values, dtype=np.float64), unit)
+    if found or not kernel.precomputed or chosen.size == n:
+        return found
     # A given matrix is at hand as a whole: its diagonal, its pairs and a few Lanczos steps are
     # cheap.
-    if not found and kernel.precomputed and chosen.size < n:
-        found = _of_diagonal(X, np.arange(n)) or _of_pairs(X) or _of_lanczos(X, unit)
-    return found
+    found = find_negative_diagonal(X, np.arange(n)) or find_indefinite_pair(X)
+    return found or find_negative_form(X, unit)
 
 
-def _some_rows(n: int, most: int, preferred: np.ndarray | None) -> np.ndarray:
+def choose_rows(n: int, most: int, preferred: np.ndarray | None) -> np.ndarray:
     """Return some of n rows, ascending: half of the preferred rows, the others spread evenly."""
     if n <= most:
         return np.arange(n)
-    first = (
-        np.empty(0, dtype=np.intp) if preferred is None else np.asarray(preferred, dtype=np.intp)
-    )
+    first = np.empty(0, dtype=np.intp)
+    if preferred is not None:
+        first = np.asarray(preferred, dtype=np.intp)
     if first.size > most // 2:
         first = first[np.linspace(0, first.size - 1, most // 2).astype(np.intp)]
     spread = np.linspace(0, n - 1, most - first.size).astype(np.intp)
     return np.unique(np.concatenate([first, spread]))
 
 
-def _of_diagonal(K: np.ndarray, rows: np.ndarray) -> str:
-    """A negative value on the diagonal, in words."""
+def find_negative_diagonal(K: np.ndarray, rows: np.ndarray) -> str:
+    """Return a negative value on the diagonal, in words; empty without one."""
     diagonal = np.diagonal(K)
     least = int(diagonal.argmin())
-    return f"row {rows[least]} has k(x, x) = {diagonal[least]:.3g}" if diagonal[least] < 0.0 else ""
+    if diagonal[least] >= 0.0:
+        return ""
+    return f"row {rows[least]} has k(x, x) = {diagonal[least]:.3g}"
 
 
-def _of_spectrum(K: np.ndarray, unit: float) -> str:
-    """A negative eigenvalue that rounding does not explain, in words."""
-    noise = _noise(K, unit)
+def find_negative_eigenvalue(K: np.ndarray, unit: float) -> str:
+    """Return a negative eigenvalue that rounding does not explain, in words."""
+    noise = rounding_of_eigenvalues(K, unit)
     try:
         cholesky(K + noise * np.eye(K.shape[0]), lower=True, overwrite_a=True, check_finite=False)
         return ""
@@ -127,13 +132,13 @@ def _of_spectrum(K: np.ndarray, unit: float) -> str:
     return f"its matrix has the eigenvalue {least:.3g}" if least < -noise else ""
 
 
-def _noise(K: np.ndarray, unit: float) -> float:
-    """A size of eigenvalues that rounding of the values may cause."""
+def rounding_of_eigenvalues(K: np.ndarray, unit: float) -> float:
+    """Return a size of eigenvalues that rounding of the values may cause."""
     return 4.0 * unit * K.shape[0] * float(np.abs(np.diagonal(K)).max())
 
 
-def _of_pairs(K: np.ndarray) -> str:
-    """A pair of rows whose matrix has a negative determinant, in words."""
+def find_indefinite_pair(K: np.ndarray) -> str:
+    """Return a pair of rows whose matrix has a negative determinant, in words."""
     # Cauchy and Schwarz: k(x, z)^2 <= k(x, x) k(z, z) for every positive semi-definite kernel.
     roots = np.sqrt(np.diagonal(K).astype(np.float64))
     for top in range(0, K.shape[0], BLOCK):
@@ -147,7 +152,7 @@ def _of_pairs(K: np.ndarray) -> str:
     return ""
 
 
-def _of_lanczos(K: np.ndarray, unit: float) -> str:
+def find_negative_form(K: np.ndarray, unit: float) -> str:
     """Search a negative ``v' K v`` with a v of length 1 by steps of Lanczos; return it in words."""
     n = K.shape[0]
     v: np.ndarray = np.random.default_rng(0).standard_normal((n,))
@@ -175,8 +180,6 @@ def _of_lanczos(K: np.ndarray, unit: float) -> str:
     lowest = vectors[:, 0] @ basis[:used]
     lowest /= np.linalg.norm(lowest)
     quotient = float(lowest @ np.asarray(K @ lowest, dtype=np.float64))
-    return (
-        f"its matrix has an eigenvalue of {quotient:.3g} or less"
-        if quotient < -_noise(K, unit)
-        else ""
-    )
+    if quotient >= -rounding_of_eigenvalues(K, unit):
+        return ""
+    return f"its matrix has an eigenvalue of {quotient:.3g} or less"

@@ -21,7 +21,7 @@ from saddlesvm.estimators.fitted import gather_facts
 from saddlesvm.estimators.held_out import draw_folds, held_out_scores
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.kernel.definiteness import evidence_against
-from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows
+from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows, shares_matrix
 from saddlesvm.kernel.kernel_fitted import (
     KernelFitted,
     check_kernel_rows,
@@ -57,7 +57,7 @@ class KnownFacts:
     def __init__(self) -> None:
         self.found: list[KernelFacts | None] = []
 
-    def of(self, kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
+    def find(self, kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
         """Return the facts of the rows of X; None if these are too many to be held."""
         if not self.found:
             self.found.append(shared_facts(kernel, X, megabytes))
@@ -199,7 +199,12 @@ def solve_problems(
     order = None
     if isinstance(problems, Pairs) and not problems.sorted:
         may_share = problems.classes.size > 2 or n <= MIDDLE
-        if may_share and has_shared(kernel, X, template.cache_size):
+        cache_size = template.cache_size
+        shares = shares_matrix(kernel, X, problems, machine, cache_size)
+        # The fits of a path share what is known of the rows in any case.
+        if known is not None:
+            shares = has_shared(kernel, X, cache_size)
+        if may_share and shares:
             order = np.argsort(problems.codes, kind="stable")
             weights = None if posed.weights is None else posed.weights[order]
             sorted_pairs = Pairs(problems.codes[order], problems.classes)
@@ -247,7 +252,7 @@ def make_fits(
             "cache_size": cache_size,
             **strength,
         },
-        facts=None if known is None else known.of(kernel, X, cache_size),
+        facts=None if known is None else known.find(kernel, X, cache_size),
         starts=starts,
     )
     callbacks = template.callbacks

@@ -30,13 +30,8 @@ from saddlesvm.kernel.kernel_sums import (
 )
 from saddlesvm.kernel.mercer import Matrix, expand
 from saddlesvm.kernel.rough_values import rough_expansion
-from saddlesvm.problem.bounds import (
-    UNIT,
-    Bounded,
-    gamma,
-)
+from saddlesvm.problem.bounds import UNIT, Bounded, gamma
 from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, evaluate
-from saddlesvm.problem.intercepts import Intercept
 from saddlesvm.problem.loss import has_array_methods, methods_of
 from saddlesvm.problem.rescaling import ANY, Candidate, candidates, multiple
 from saddlesvm.problem.sums import dual_of_margins
@@ -69,16 +64,18 @@ def evaluate_kernel(
         Makes no difference: there is no cheaper certificate than the exact certificate.
     """
     beta = point.beta
+    # Most points are dual feasible: model and dual point are then the same function.
     if point.dual is None or np.array_equal(point.dual, beta):
         own = expansion_of(problem, beta, point.offsets)
-        return certified_values(problem, (beta, own), (beta, own), point.offsets)
+        return certify_values(problem, (beta, own), (beta, own), point.offsets)
+    # Else each kernel value serves both.
     f, dual_f = problem.margins(np.column_stack([beta, point.dual])).T
     model = function_of(problem, beta, np.ascontiguousarray(f))
     dual = function_of(problem, point.dual, dual_f)
-    return certified_values(problem, (beta, model), (point.dual, dual), point.offsets)
+    return certify_values(problem, (beta, model), (point.dual, dual), point.offsets)
 
 
-def certified_values(
+def certify_values(
     problem: KernelProblem,
     model: tuple[np.ndarray, FeatureFunction],
     dual: tuple[np.ndarray, FeatureFunction],
@@ -97,16 +94,7 @@ def certified_values(
     beta, own = model
     feasible, reached = dual
     offsets = find_offsets(problem, own.values) if given is None else given
-    # What the offsets cost beside the losses.
-    asked = 0.0
-    error = 0.0
-    for side, offset in zip(problem.sides, offsets.tolist(), strict=True):
-        cost = _asked(problem, side.intercept, beta, offset)
-        asked = asked + cost.value
-        error = error + cost.off
-    certificate, alpha = certificate_of_values(
-        problem, own, offsets, Bounded(asked, error), (feasible, reached.half)
-    )
+    certificate, alpha = certificate_of_values(problem, own, offsets, (feasible, reached.half))
     intercepts: Any = offsets
     if not problem.groups:
         intercepts = float(offsets[0]) + problem.offset * float(beta.sum())
@@ -128,7 +116,7 @@ def judged_rows(problem: KernelProblem) -> JudgedRows:
     totals = [side.intercept.total for side in problem.sides]
     ends = np.cumsum([0] + [side.rows.size for side in problem.sides])
     # The lengths include the virtual feature of a regularised intercept.
-    lengths = np.sqrt(problem.at_rows(problem.errors.lengths) ** 2 + problem.offset)
+    lengths = np.sqrt(problem.sizes_at_rows(problem.errors.lengths) ** 2 + problem.offset)
     return JudgedRows(
         groups=ends[None, :],
         totals=np.array([totals], dtype=np.float64),
@@ -138,23 +126,6 @@ def judged_rows(problem: KernelProblem) -> JudgedRows:
         weights=problem.weights[order] if problem.weights.size else problem.weights,
         C=float(problem.C),
     )
-
-
-def _asked(
-    problem: KernelProblem, intercept: Intercept, beta: np.ndarray, offset: float
-) -> Bounded:
-    """Return the cost of an offset beside the losses, divided by C.
-
-    If the kernel holds a regularised intercept b, of the squared size c, ``(b + offset)^2 / (2 c)``
-    takes the place of ``b^2 / (2 c)``.
-    """
-    if not (offset and problem.offset):
-        paid = intercept.paid(offset)
-        return Bounded(paid, gamma(8.0) * abs(paid))
-    square = 0.5 * offset * offset / problem.offset
-    size = abs(offset) * float(np.abs(beta).sum())
-    cost = square + offset * float(beta.sum())
-    return Bounded(cost / problem.C, gamma(problem.n + 8.0) * (square + size) / problem.C)
 
 
 class FeatureFunction(NamedTuple):
@@ -177,15 +148,12 @@ def certificate_of_values(
     problem: KernelProblem,
     model: FeatureFunction,
     offsets: np.ndarray,
-    asked: Bounded,
     dual: tuple[np.ndarray, Bounded],
 ) -> tuple[Certificate, np.ndarray]:
     """Return the certificate of a model with an offset a group, and the duals that prove it.
 
     Parameters
     ----------
-    asked : Bounded
-        What the offsets cost beside the losses, divided by C.
     dual : pair of ndarray of shape (n,) and Bounded
         C times the dual variables, feasible but for rounding, and half the squared norm of their
         function.
@@ -197,9 +165,12 @@ def certificate_of_values(
     point = (model.values[order], model.slips[order], beta[order], alpha[order])
     numbers = np.empty((1, COMMON + PLACES * len(problem.sides)))
     certificate_sums(judged, boxed_loss(problem.loss), FIRST, point, offsets[None, :], numbers)
-    totals = judged.totals[0].tolist() if problem.intercept.constrained else ()
+    # The dual variables of a group with a free intercept have a given sum.
+    totals: list[float] = []
+    if problem.intercept.constrained:
+        totals = judged.totals[0].tolist()
     certificate = certificate_of_sums(
-        problem.loss, problem.strength, totals, numbers[0].tolist(), asked, (model.half, reached)
+        problem.loss, problem.strength, totals, numbers[0].tolist(), (model.half, reached)
     )
     return certificate, alpha
 
@@ -230,7 +201,7 @@ def expansion_of(
     given : ndarray of shape (groups,), optional
         The offsets; by default the best offsets.
     """
-    of_points = problem.of_points(beta)
+    of_points = problem.sum_at_points(beta)
     support = np.flatnonzero(of_points)
     rough = None
     if problem.table is None and not problem.kernel.precomputed:
@@ -238,7 +209,7 @@ def expansion_of(
     if rough is None:
         return function_of(problem, beta, problem.margins(beta))
     values, slips = rough
-    exact = problem.errors.of_expansion(of_points, UNIT)
+    exact = problem.errors.bound_expansion(of_points, UNIT)
 
     def replace(points: np.ndarray) -> FeatureFunction:
         """Compute the values of some points in float64; return the function."""
@@ -246,7 +217,7 @@ def expansion_of(
             problem.kernel, problem.X[points], problem.X[support], of_points[support]
         )
         slips[points] = exact[points]
-        return function_of(problem, beta, problem.with_offset(values, of_points), slips)
+        return function_of(problem, beta, problem.values_at_rows(values, of_points), slips)
 
     # float64 values at the support vectors, then at rows that may pay a loss.
     is_exact = np.zeros(values.size, dtype=bool)
@@ -269,10 +240,10 @@ def function_of(
     sizes = np.abs(beta)
     n = problem.n
     if slips is None:
-        slips = problem.errors.of_expansion(problem.of_points(beta), UNIT)
+        slips = problem.errors.bound_expansion(problem.sum_at_points(beta), UNIT)
     # What a regularised intercept adds is a sum of n terms; so is the norm.
     added = gamma(n + 4.0) * problem.offset * float(sizes.sum())
-    slips = problem.at_rows(slips) + added
+    slips = problem.sizes_at_rows(slips) + added
     return FeatureFunction(f, slips, half_square(beta, f, slips))
 
 
@@ -351,7 +322,7 @@ def certificate_of_expansion(
     stack = sparse.vstack if sparse.issparse(problem.X) else np.vstack
     # Kernel values are rounded: bound the errors of f at the rows and at the points.
     errors = kernel_errors(kernel, stack([problem.X, points]))
-    slips = errors.of_expansion(coefficients, UNIT, np.arange(n, n + m))
+    slips = errors.bound_expansion(coefficients, UNIT, np.arange(n, n + m))
     values = expand(kernel, problem.X, points, coefficients)
     own = expand(kernel, points, points, coefficients)
     size = np.abs(coefficients)
@@ -369,7 +340,5 @@ def certificate_of_expansion(
         dual_of_margins(problem.terms, problem.members, values, offset, alpha)
         dual = nearest_feasible(problem, problem.C * alpha)
     reached = expansion_of(problem, dual, np.array([offset])).half
-    intercept = problem.intercept
-    asked = Bounded(intercept.paid(offset), gamma(8.0) * abs(intercept.paid(offset)))
     function = FeatureFunction(values, slips[:n], Bounded(half, off))
-    return certificate_of_values(problem, function, np.array([offset]), asked, (dual, reached))[0]
+    return certificate_of_values(problem, function, np.array([offset]), (dual, reached))[0]

@@ -50,11 +50,11 @@ class KernelErrors:
     radii: np.ndarray
     lengths: np.ndarray
 
-    def among(self, chosen: np.ndarray) -> KernelErrors:
+    def select(self, chosen: np.ndarray) -> KernelErrors:
         """Return the bounds for some rows; of a precomputed kernel, for their part of it."""
         return replace(self, radii=self.radii[chosen], lengths=self.lengths[chosen])
 
-    def of_expansion(
+    def bound_expansion(
         self, coefficients: np.ndarray, unit: float, centres: np.ndarray | None = None
     ) -> np.ndarray:
         """Return bounds on the errors of ``f_i = sum_j beta_j k(x_i, x_j)``, shape (n,).

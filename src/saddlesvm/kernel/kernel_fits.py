@@ -19,6 +19,7 @@ from saddlesvm.kernel.kernel_problem import (
     FEW,
     KernelFacts,
     KernelProblem,
+    has_shared,
     make_kernel_problem,
     shared_facts,
 )
@@ -41,6 +42,12 @@ from saddlesvm.problem.problem import is_classification
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.register import parse_solver
 
+# Rows of a pair, up to which a fit of its own spends more time in Python than on steps (measured)
+APART = 1024
+# Mean rows of a pair of classes, from which pairs that compute their own kernel rows take .2 to 1.1
+# of the time of a shared matrix; 1.1 to 2.1 below (measured: 1,500 and 5,000 rows, 4 to 20 classes)
+LARGE_PAIR = 700
+TOGETHER = 16  # small pairs in a bundle, at least, if several threads solve bundles (guessed)
 KERNEL_SOLVERS: dict[str, type[SolverBase]] = {
     "auto": Decomposition,
     KernelPegasos.name: KernelPegasos,
@@ -60,9 +67,17 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     return parse_solver(solver, KERNEL_SOLVERS)
 
 
-# Rows of a pair, up to which a fit of its own spends more time in Python than on steps (measured)
-APART = 1024
-TOGETHER = 16  # small pairs in a bundle, at least, if several threads solve bundles (guessed)
+def shares_matrix(
+    kernel: Kernel, X: Matrix, problems: Sequence[SubProblem], machine: Machine, megabytes: float
+) -> bool:
+    """Return True if pairs of classes are quicker with a kernel matrix of all points."""
+    if not has_shared(kernel, X, megabytes):
+        return False
+    if not isinstance(problems, Pairs) or machine is not PLAIN or not has_maker(kernel, X):
+        return True
+    # Two classes are a single problem; of more, a pair has two classes of the mean size.
+    count = problems.classes.size
+    return count == 2 or 2 * X.shape[0] < LARGE_PAIR * count
 
 
 class Coefficients(NamedTuple):
@@ -123,7 +138,7 @@ class KernelRows:
             facts=self.facts,
             **sub.with_weights(self.options),
         )
-        return self.machine.posed(problem)
+        return self.machine.pose(problem)
 
     def begin_at(self, fits: Fits, sub: SubProblem, problem: KernelProblem) -> dict[str, Any]:
         """Return the start of a fit, of given coefficients."""
@@ -137,7 +152,7 @@ class KernelRows:
         members = self.members.pop(fit.index)
         model = PublishedModel(np.zeros(members.size), 0.0, result.certificate)
         if result.alpha.size == fit.problem.y.size == result.coef.size:
-            facts = ModelFacts.of(fit.problem)  # type: ignore[arg-type]
+            facts = ModelFacts.from_problem(fit.problem)  # type: ignore[arg-type]
             model = self.machine.model(facts, result.coef, result.intercept, result.certificate)
         result = result.replace_certificate(model.certificate, "the quotient by rho")
         coef: Any = pick_support(members, model.coef)
@@ -155,7 +170,9 @@ class KernelRows:
         problems = fits.problems
         count = len(problems)
         is_small = self.has_small_problems(fits)
-        if self.facts is None and (count > 1 or (is_small and self.X.shape[0] <= FEW)):
+        may_share = count > 1 or (is_small and self.X.shape[0] <= FEW)
+        given = (self.kernel, self.X, problems, self.machine, self.options["cache_size"])
+        if self.facts is None and may_share and shares_matrix(*given):
             self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
         facts = self.facts
         # A shared matrix has the points class by class. Without it, each problem computes its own

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from saddlesvm.data.door import check_design
 from saddlesvm.estimators.calibration import class_probabilities
 from saddlesvm.estimators.fitted import FitFacts, copy_options
-from saddlesvm.kernel.definiteness import symmetric
+from saddlesvm.kernel.definiteness import make_symmetric
 from saddlesvm.kernel.mercer import Kernel, expand
 from saddlesvm.multiclass.sub_problems import vote
 from saddlesvm.rows.scores import linear_scores
@@ -114,7 +114,7 @@ def check_kernel_rows(machine: Any, X: Any, *, reset: bool = False) -> Any:
         raise ValueError(
             f"a precomputed kernel is a square matrix of kernel values; X has shape {X.shape}"
         )
-    return symmetric(X)
+    return make_symmetric(X)
 
 
 def dense_duals(duals: Any) -> np.ndarray:

@@ -69,11 +69,11 @@ class Views(NamedTuple):
     signs: np.ndarray
     size: int
 
-    def of_rows(self, f: np.ndarray) -> np.ndarray:
+    def values_at_rows(self, f: np.ndarray) -> np.ndarray:
         """Return values at the points as the rows have them; shape (n,) or (n, outputs)."""
         return (f[self.points].T * self.signs).T
 
-    def of_points(self, beta: np.ndarray) -> np.ndarray:
+    def sum_at_points(self, beta: np.ndarray) -> np.ndarray:
         """Return the sums of the rows' coefficients at the points, of one or several outputs."""
         found = np.zeros((self.size, *beta.shape[1:]))
         np.add.at(found, self.points, (beta.T * self.signs).T)
@@ -93,18 +93,16 @@ class KernelFacts(NamedTuple):
     gram: np.ndarray
     errors: KernelErrors
 
-    def among(self, chosen: np.ndarray) -> KernelFacts:
+    def select(self, chosen: np.ndarray) -> KernelFacts:
         """Return the facts of some points; their numbers ascend."""
-        return KernelFacts(block_of(self.gram, chosen), self.errors.among(chosen))
+        return KernelFacts(block_of(self.gram, chosen), self.errors.select(chosen))
 
 
 def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
     """Return the facts of all points, for several problems; None without :func:`has_shared`."""
-    return (
-        KernelFacts(gram(kernel, X), kernel_errors(kernel, X))
-        if has_shared(kernel, X, megabytes)
-        else None
-    )
+    if not has_shared(kernel, X, megabytes):
+        return None
+    return KernelFacts(gram(kernel, X), kernel_errors(kernel, X))
 
 
 def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
@@ -256,7 +254,8 @@ class KernelProblem(Weighted):
     @property
     def values_per_row(self) -> float:
         """Mean number of stored values a row."""
-        return max(1.0, (self.X.nnz if sparse.issparse(self.X) else self.X.size) / max(1, self.n))
+        values = self.X.nnz if sparse.issparse(self.X) else self.X.size
+        return max(1.0, values / max(1, self.n))
 
     def box(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds of ``beta_i``, C times the bounds of ``a_i``, shape (n,) each."""
@@ -293,9 +292,9 @@ class KernelProblem(Weighted):
         """
         points = self.X.shape[0]
         if self.facts is not None:
-            return RowTable.of(self.facts.gram)
+            return RowTable.from_matrix(self.facts.gram)
         if points <= FEW:
-            return RowTable.of(gram(self.kernel, self.X))
+            return RowTable.from_matrix(gram(self.kernel, self.X))
         fits = self.n <= MIDDLE and 8.0 * points**2 <= self.cache_size * 2**20
         return RowTable(self.kernel, self.X) if fits and has_rows(self.kernel) else None
 
@@ -309,15 +308,11 @@ class KernelProblem(Weighted):
         """The whole kernel matrix of a :attr:`table`; rows that it lacks are computed."""
         return None if self.table is None else self.table.whole()
 
-    def of_points(self, beta: np.ndarray) -> np.ndarray:
+    def sum_at_points(self, beta: np.ndarray) -> np.ndarray:
         """Return the sums of the rows' coefficients at the points, of one or several outputs."""
-        return beta if self.views is None else self.views.of_points(beta)
+        return beta if self.views is None else self.views.sum_at_points(beta)
 
-    def of_rows(self, f: np.ndarray) -> np.ndarray:
-        """Return values at the points as the rows have them, sign included."""
-        return f if self.views is None else self.views.of_rows(f)
-
-    def at_rows(self, sizes: np.ndarray) -> np.ndarray:
+    def sizes_at_rows(self, sizes: np.ndarray) -> np.ndarray:
         """Return sizes of the points, shape (points,), for the rows."""
         return sizes if self.views is None else sizes[self.views.points]
 
@@ -339,17 +334,18 @@ class KernelProblem(Weighted):
 
     def _margins(self, beta: np.ndarray) -> np.ndarray:
         """Compute the margins, by the kernel rows of the support vectors."""
-        beta = self.of_points(beta)
+        beta = self.sum_at_points(beta)
         support = np.flatnonzero(beta.any(axis=1) if beta.ndim == 2 else beta)
         if self.table is None:
             f = expand(self.kernel, self.X, self.kernel.centres(self.X, support), beta[support])
         else:
             f = self.table.sums(support, beta[support])
-        return self.with_offset(f, beta)
+        return self.values_at_rows(f, beta)
 
-    def with_offset(self, f: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    def values_at_rows(self, f: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """Return values at the points for the rows, with the part of a regularised intercept."""
-        return self.of_rows(f + self.offset * beta.sum(axis=0))
+        found = f + self.offset * beta.sum(axis=0)
+        return found if self.views is None else self.views.values_at_rows(found)
 
     def points_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the points of some rows."""
@@ -413,7 +409,7 @@ def make_kernel_problem(
     if chosen.size < y.size:
         # A given kernel matrix loses the columns of these rows, too.
         X = X[np.ix_(chosen, chosen)] if kernel.precomputed else X[chosen]
-        facts = None if facts is None else facts.among(chosen)
+        facts = None if facts is None else facts.select(chosen)
     problem = KernelProblem(
         X=X,
         kernel=kernel,

@@ -340,7 +340,6 @@ def certificate_of_sums(
     strength: Strength,
     totals: Sequence[float],
     numbers: Sequence[float],
-    asked: Bounded,
     halves: tuple[Bounded, Bounded],
 ) -> Certificate:
     """Return the certificate of a problem.
@@ -351,8 +350,6 @@ def certificate_of_sums(
         Of the groups; empty if no intercept is free.
     numbers : sequence of float
         As :func:`certificate_sums` has computed them.
-    asked : Bounded
-        What the offsets cost beside the losses, divided by C.
     halves : pair of Bounded
         Half the squared norms of the model and of the dual point.
     """
@@ -364,6 +361,9 @@ def certificate_of_sums(
     moves = [
         move_of_group(group, total, charged) for group, total in zip(groups, totals, strict=False)
     ]
+    # It pays its offset times that sum.
+    paid_sums = [total * group[OFFSET] for group, total in zip(groups, totals, strict=False)]
+    asked = Bounded(sum(paid_sums), gamma(8.0) * sum(map(abs, paid_sums)))
     errors = RowSizes(n, 0.0, 0.0, slip, squares, largest)
     # beta and C alpha differ by rounding and by the box: so far may their functions be apart.
     found = ValueSums(paid, conjugates, charged, paired, errors, away + UNIT * length)

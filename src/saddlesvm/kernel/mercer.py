@@ -78,11 +78,9 @@ class Kernel:
     @property
     def name(self) -> str:
         """The name of the metric to show."""
-        return (
-            self.metric
-            if isinstance(self.metric, str)
-            else getattr(self.metric, "__name__", "callable")
-        )
+        if isinstance(self.metric, str):
+            return self.metric
+        return getattr(self.metric, "__name__", "callable")
 
     def centres(self, X: Matrix, chosen: np.ndarray) -> Any:
         """Return the second argument of the kernel for the rows `chosen` of the training data."""

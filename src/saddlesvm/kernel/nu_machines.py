@@ -47,7 +47,7 @@ class ModelFacts(NamedTuple):
 
     Attributes
     ----------
-    of_points : callable
+    sum_at_points : callable
         Turns coefficients of the rows into coefficients of the points.
     longest : float
         The largest ``sqrt(k(x, x))`` of the points, or more.
@@ -55,16 +55,18 @@ class ModelFacts(NamedTuple):
         C times the sum of the weights of the rows, in the units of the objectives.
     """
 
-    of_points: Callable[[np.ndarray], np.ndarray]
+    sum_at_points: Callable[[np.ndarray], np.ndarray]
     longest: float
     charge: float
 
     @classmethod
-    def of(cls, problem: KernelProblem) -> ModelFacts:
+    def from_problem(cls, problem: KernelProblem) -> ModelFacts:
         """Return the facts of a problem."""
         longest = float(problem.errors.lengths.max(initial=0.0))
         return cls(
-            problem.of_points, longest, problem.C * float(problem.row_weights.sum()) * problem.unit
+            problem.sum_at_points,
+            longest,
+            problem.C * float(problem.row_weights.sum()) * problem.unit,
         )
 
 
@@ -103,7 +105,7 @@ class Machine(Protocol):
         `heavy` has the sums of the weights in each part, shape (problems, parts).
         """
 
-    def posed(self, problem: KernelProblem) -> KernelProblem:
+    def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return the machine's problem, from a plain problem over the same rows."""
 
     def model(
@@ -125,17 +127,15 @@ class Plain:
 
     def layout(self, loss: Loss, classes: int) -> Layout:
         """Return a single group: two classes share an offset."""
-        return (
-            Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0))
-            if classes == 2
-            else Layout((1.0,), (0, 1), loss)
-        )
+        if classes == 2:
+            return Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0))
+        return Layout((1.0,), (0, 1), loss)
 
     def totals(self, heavy: np.ndarray) -> np.ndarray:
         """Return zeros: no sum is given but that of a free intercept."""
         return np.zeros((len(heavy), 1))
 
-    def posed(self, problem: KernelProblem) -> KernelProblem:
+    def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return the problem itself."""
         return problem
 
@@ -167,7 +167,7 @@ class Novelty(Plain):
         """Return nu times the weights."""
         return self.nu * heavy
 
-    def posed(self, problem: KernelProblem) -> KernelProblem:
+    def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return the problem with a single group, whose sum is nu times the weights."""
         total = self.nu * float(problem.row_weights.sum())
         return dataclasses.replace(
@@ -203,7 +203,7 @@ class NuClassification:
             )
         return np.repeat(np.minimum(half, least)[:, None], 2, axis=1)
 
-    def posed(self, problem: KernelProblem) -> KernelProblem:
+    def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return the problem with a group for each class.
 
         Raises
@@ -256,7 +256,9 @@ class NuClassification:
             primal = min(proven.primal + once_more, 0.0)
             above = proven.primal_rounding + primal - proven.primal
             proven = dataclasses.replace(proven, primal=primal, primal_rounding=above)
-        return PublishedModel(facts.of_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven)
+        return PublishedModel(
+            facts.sum_at_points(beta) / unit, 0.5 * (ahead - behind) / unit, proven
+        )
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """Return the coefficients with their signs, times rho, so that they have the given sum."""
@@ -281,7 +283,7 @@ class NuRegression:
         """Return half of nu times the weights, for each side of the tube."""
         return 0.5 * self.nu * heavy
 
-    def posed(self, problem: KernelProblem) -> KernelProblem:
+    def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return two rows for each point, for targets above the tube and for targets below it."""
         n = problem.n
         # sum_g a = nu sum s / 2 for each side of the tube, see the module.
@@ -302,7 +304,7 @@ class NuRegression:
     ) -> PublishedModel:
         """Return the model whose tube is in the middle between both offsets."""
         ahead, behind = offsets
-        return PublishedModel(facts.of_points(beta), 0.5 * (ahead - behind), proven)
+        return PublishedModel(facts.sum_at_points(beta), 0.5 * (ahead - behind), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """Return each coefficient on the side of its sign."""

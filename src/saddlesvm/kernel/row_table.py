@@ -125,7 +125,7 @@ def holds(table: KernelTable, point: int) -> bool:
     return True
 
 
-def nowhere(points: int) -> RowMaker:
+def empty_maker(points: int) -> RowMaker:
     """Return the maker of a table whose rows compiled code does not compute."""
     return RowMaker(ELSEWHERE, 0.0, 0.0, 1, np.empty((0, points)), np.empty(0))
 
@@ -140,7 +140,7 @@ def whole_table(matrix: np.ndarray) -> KernelTable:
         np.arange(n),
         np.array([n, ABSENT]),
         matrix.diagonal().astype(np.float64),
-        nowhere(n),
+        empty_maker(n),
     )
 
 
@@ -173,7 +173,7 @@ class RowTable:
         )
 
     @classmethod
-    def of(cls, matrix: np.ndarray) -> RowTable:
+    def from_matrix(cls, matrix: np.ndarray) -> RowTable:
         """Return the table that holds all rows of a float64 matrix."""
         made = cls.__new__(cls)
         made.table = whole_table(matrix)
@@ -190,7 +190,7 @@ class RowTable:
             if kernel.metric in POWERS:
                 largest **= kernel.degree
         if not (has_maker(kernel, self.X) and largest < HUGE):
-            return nowhere(n)
+            return empty_maker(n)
         kind = kinds[str(kernel.metric)]
         numbers = (float(kernel.gamma), float(kernel.coef0), int(kernel.degree))
         return RowMaker(kind, *numbers, np.ascontiguousarray(self.X.T), self.half)

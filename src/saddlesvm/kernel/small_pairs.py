@@ -40,7 +40,7 @@ from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, Pub
 from saddlesvm.kernel.pair_ascent import QuadraticProgram, pair_steps
 from saddlesvm.kernel.row_table import HELD, KernelTable, RowTable, whole_table
 from saddlesvm.multiclass.fits import TogetherFirst
-from saddlesvm.problem.bounds import UNIT, Bounded, gamma
+from saddlesvm.problem.bounds import UNIT, Bounded
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
 from saddlesvm.runtime.clock import clock
@@ -239,7 +239,7 @@ class PairsTask:
             return PublishedModel(beta, offsets, certificate)
         own = slice(int(programs.begins[k]), int(programs.begins[k + 1]))
 
-        def of_points(beta: np.ndarray) -> np.ndarray:
+        def sum_at_points(beta: np.ndarray) -> np.ndarray:
             # Each group of rows has a sign; a regression has each point twice, once for either side
             # of the tube.
             parts = np.split(beta, programs.starts[k, 1:-1])
@@ -249,7 +249,8 @@ class PairsTask:
 
         weights = programs.judged.weights[own]
         weight = float(weights.sum()) if weights.size else float(beta.size)
-        facts = ModelFacts(of_points, float(programs.judged.lengths[own].max()), self.C * weight)
+        longest = float(programs.judged.lengths[own].max())
+        facts = ModelFacts(sum_at_points, longest, self.C * weight)
         return self.machine.model(facts, beta, offsets, certificate)
 
 
@@ -462,16 +463,12 @@ class SmallPairs(TogetherFirst):
         """Return the certificate of problem k, and its groups' offsets; a number for one group."""
         totals = self.totals[k]
         offsets = self.offsets[k].copy()
-        # A free intercept pays its offset times the given sum of alpha.
-        paid = [total * offset for total, offset in zip(totals, offsets.tolist(), strict=True)]
-        asked = Bounded(sum(paid), gamma(8.0) * sum(map(abs, paid)))
         own = self.rows(k)
         certificate = certificate_of_sums(
             self.task.layout.loss,
             Strength(self.task.C, own.stop - own.start),
             totals,
             numbers,
-            asked,
             (self.halves[k], self.halves[k]),
         )
         return certificate, offsets if offsets.size > 1 else float(offsets[0])

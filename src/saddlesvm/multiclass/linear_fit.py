@@ -41,6 +41,9 @@ from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.small.small_newton import small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
 
+AUTO = Auto()
+AT_ONCE = 2**22  # dual variables that are made sparse at once; derived: 32 MB
+
 
 class ClassSweep:
     """A batch of problems over the same rows in files: each block is read once for all of them.
@@ -169,10 +172,6 @@ def open_rows(
     kept = plan.kept_bytes // burden.problems
     rooms = [Rooms(*own)._replace(kept_bytes=kept) for own in zip(*arrays, strict=True)]
     return FitRows(X, reader.norms, place=FromFiles(reader, every), rooms=rooms)
-
-
-AUTO = Auto()
-AT_ONCE = 2**22  # dual variables that are made sparse at once; derived: 32 MB
 
 
 def rows_of(

@@ -38,6 +38,8 @@ from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
 from saddlesvm.solvers.register import make_solver
 
+SPLITS = ("ovr", "ovo")
+ROUNDING = 1e-9  # of its size, that a dual variable may be beyond its bound
 SAMPLE_SHARE = 0.4  # of the memory, for the sample of multinomial regression's Newton method
 WEIGHTS_HELD = 24  # arrays of all classes' weights that it holds at a time
 ALONE = "squared_hinge"  # the estimators' default loss, which stands for a joint machine's own
@@ -84,9 +86,6 @@ class JointSubProblem(SubProblem):
 def each_class(vectors: np.ndarray) -> np.ndarray:
     """Return a vector for each class, shape (K, m), also from the single vector of two classes."""
     return vectors if len(vectors) > 1 else np.vstack([-0.5 * vectors, 0.5 * vectors])
-
-
-SPLITS = ("ovr", "ovo")
 
 
 @dataclass(frozen=True)
@@ -254,9 +253,6 @@ def write_as_two_classes(
     if duals is not None:
         duals = (duals[[1]] - duals[[0]]).toarray()
     return coef[1:] - coef[:1], intercept[1:] - intercept[:1], duals
-
-
-ROUNDING = 1e-9  # of its size, that a dual variable may be beyond its bound
 
 
 class FormerFit(NamedTuple):

@@ -1,0 +1,29 @@
+"""Pairs of large classes compute kernel rows of their own; the models are those of a shared matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+from saddlesvm import SVC, certify_kernel
+from saddlesvm.kernel.kernel_path import kernel_path
+
+X, y = make_blobs(1200, 5, centers=3, cluster_std=4.0, random_state=0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_pair_is_certified_in_its_problem(weighted: bool) -> None:
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, y.size) if weighted else None
+    model = SVC(tol=1e-4).fit(X, y, sample_weight=weights)
+    judged = certify_kernel(model, X, y, sample_weight=weights)
+    assert model.certificate_.relative_gap <= 1e-4
+    assert judged.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    assert judged.dual == pytest.approx(model.certificate_.dual, rel=1e-9)
+
+
+def test_a_path_that_shares_the_matrix_ends_at_the_same_optimum() -> None:
+    model = SVC(C=2.0).fit(X, y)
+    path = kernel_path(SVC(), X, y, Cs=[1.0, 2.0])
+    other = path.models[1].certificate_
+    assert max(model.certificate_.dual, other.dual) <= min(model.certificate_.primal, other.primal)
