@@ -1,9 +1,11 @@
 """The certificate of a point of a kernel problem, with what rounding can have done to it.
 
-Primal and dual are as in :mod:`saddlesvm.kernel.kernel_problem`. ``f = K beta`` is rebuilt in
-float64 from the support vectors, and each group of rows gets its best offset. Bounds on the errors
-of kernel values, and of sums of them, are in :mod:`saddlesvm.kernel.kernel_errors`; the rest is in
-:mod:`saddlesvm.problem.bounds`.
+Primal and dual are as in :mod:`saddlesvm.kernel.kernel_problem`. ``f = K beta`` is rebuilt
+from the support vectors: in float64, or in float32 at rows that are so far outside the margin that
+bounds on the errors prove them to pay nothing. Each group of rows gets its best offset. The account
+of rounding has three steps: errors of kernel values (:mod:`saddlesvm.kernel.kernel_errors`,
+:mod:`saddlesvm.kernel.rough_values`), sums over the rows (:mod:`saddlesvm.kernel.kernel_sums`), and
+the four numbers of a certificate (:mod:`saddlesvm.problem.bounds`).
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@ float64.
 
 The functions are as in :mod:`sklearn.metrics.pairwise`. The usual kernels are written out here,
 because scikit-learn's checks of arguments take longer than a small block of values. Certificates
-and predictions use the values computed here, in float64 throughout;
-:mod:`saddlesvm.kernel.row_blocks` computes the float32 rows that steer a solver.
+and predictions use the values computed here, in float64;
+:mod:`saddlesvm.kernel.row_blocks` computes the float32 rows that steer a solver, and
+:mod:`saddlesvm.kernel.rough_values` float32 values with bounds on their errors.
 """
 
 from __future__ import annotations

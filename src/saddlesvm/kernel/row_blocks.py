@@ -1,8 +1,9 @@
 """Rows of a kernel matrix over the active points: computed in blocks by BLAS, held in a bounded
 cache.
 
-These rows only steer a solver; certificates do not use them. So they are held in float32, as in
-LIBSVM, and computed in float32 if that is accurate enough. A product of a block of 64 to 512 rows
+These rows steer a solver. So they are held in float32, as in LIBSVM, and computed in float32 if
+that is accurate enough. A certificate uses them only in :mod:`saddlesvm.kernel.rough_values`, with
+bounds on their errors. A product of a block of 64 to 512 rows
 with all active points runs at the speed of the processor's matrix multiplication; the same rows one
 after the other run at the speed of its memory.
 """
