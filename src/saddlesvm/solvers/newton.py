@@ -579,7 +579,31 @@ def go_back(
 
 @dataclass(frozen=True)
 class Newton(SolverBase):
-    """Newton's method in array code."""
+    """Newton's method on the primal, within the proximal point method if the loss has kinks.
+
+    Estimators take it with ``solver="newton"``, and ``solver="auto"`` ends with it.
+
+    Parameters
+    ----------
+    warm_up : int, default=10
+        Passes of dual coordinate descent before the first step, on problems that need them.
+    memory : float, default=1e9
+        Bytes that factored matrices may take; beyond them, conjugate gradients find the steps.
+
+    Raises
+    ------
+    ValueError
+        `warm_up` is negative, or `memory` is not positive.
+
+    Examples
+    --------
+    >>> from saddlesvm import LinearSVC, Newton
+    >>> from saddlesvm.data import load_bundled
+    >>> notes = load_bundled("banknote")
+    >>> model = LinearSVC(solver=Newton(warm_up=0), C=1.0, tol=1e-6).fit(notes.X, notes.y)
+    >>> print(model.outcome_)
+    certified
+    """
 
     name: ClassVar[str] = "newton"
     warm_up: int = 10
