@@ -16,7 +16,7 @@ from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.class_equations import ClassEquations, ClassFactors, Diagonal, SharedFactor
-from saddlesvm.solvers.machines import Softmax
+from saddlesvm.solvers.machines import SoftmaxMachine
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.task import evaluate
 from support import distance_bound
@@ -146,7 +146,7 @@ def test_losses_entropies_and_bends_keep_their_digits_where_a_row_is_nearly_sure
     z = np.array([0.0, 1.0, 20.0, 40.0, 80.0])
     scores, own, ones = np.column_stack([z, np.zeros_like(z)]), np.zeros(z.size, dtype=np.int64), np.ones(z.size)
     rivals = np.exp(-z) / (1.0 + np.exp(-z))
-    machine = Softmax(own, 1.0, 2, ones)
+    machine = SoftmaxMachine(own, 1.0, 2, ones)
     exact = np.log1p(np.exp(-z))
     for i in range(z.size):
         some = slice(i, i + 1)
@@ -168,7 +168,7 @@ def test_bends_are_the_derivatives_of_multipliers(weighted):
     random = np.random.default_rng(0)
     Z, move = random.normal(size=(2, 7, 4))
     weights = random.random(7) if weighted else 1.0
-    machine = Softmax(random.integers(0, 4, 7), weights, 4, np.ones(7))
+    machine = SoftmaxMachine(random.integers(0, 4, 7), weights, 4, np.ones(7))
     every = slice(0, 7)
     A = machine.dual_variables(every, Z, Z, 0.0)
     np.testing.assert_allclose(A, machine.respond(every, Z, Z, 0.0)[0], atol=1e-15)

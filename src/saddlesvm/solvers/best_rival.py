@@ -37,7 +37,7 @@ from saddlesvm.solvers.class_equations import MOST_UNKNOWNS
 from saddlesvm.solvers.costs import CALLS, values_cost
 from saddlesvm.solvers.curvature import coordinate_curvature
 from saddlesvm.solvers.linear_algebra import factor_cost
-from saddlesvm.solvers.machines import Softmax, Sums
+from saddlesvm.solvers.machines import ResponseSums, SoftmaxMachine
 from saddlesvm.solvers.newton import Newton, NewtonState, place_of
 from saddlesvm.solvers.task import Task
 
@@ -53,7 +53,7 @@ PASSES_A_STEP = 1.7  # measured, as the two above, on digits and made rows
 PRODUCTS_A_STEP = 50.0  # if conjugate gradients solve the equations; guessed
 
 
-class BestRival(Softmax):
+class BestRival(SoftmaxMachine):
     """The loss ``phi = max_k (e_k + z_k) - z_y``; ``e_k`` is 0 for the own class y, else 1."""
 
     kinked = True
@@ -64,7 +64,7 @@ class BestRival(Softmax):
 
     def respond(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
-    ) -> tuple[np.ndarray, Sums]:
+    ) -> tuple[np.ndarray, ResponseSums]:
         """The multipliers of some rows at scores Z, and their sums."""
         y = self.classes[rows]
         places = np.arange(y.size)
@@ -78,7 +78,7 @@ class BestRival(Softmax):
         # e_i at its maximiser: a_y - a . z - (q / 2) ||a - c||^2.
         away = A - centre[rows]
         smoothed = gained - float(np.vdot(A, Z)) - 0.5 * q * float(np.vdot(away, away))
-        return A, Sums(paid, smoothed, -gained)
+        return A, ResponseSums(paid, smoothed, -gained)
 
     def dual_variables(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float

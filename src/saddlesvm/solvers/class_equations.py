@@ -30,7 +30,7 @@ from saddlesvm.solvers.equations import (
     cholesky,
     conjugate_gradients,
 )
-from saddlesvm.solvers.machines import Softmax
+from saddlesvm.solvers.machines import SoftmaxMachine
 from saddlesvm.solvers.task import Found, Task
 
 # Relative residual at which products with few rows end if a pass over all is expensive; measured.
@@ -70,7 +70,7 @@ class ClassEquations(Equations):
         Number of rows that bend.
     """
 
-    machine: Softmax
+    machine: SoftmaxMachine
     few: Memory
     whole: np.ndarray | None = None
 
@@ -79,7 +79,7 @@ class ClassEquations(Equations):
     ) -> None:
         place = task.place
         machine = task.machine
-        assert isinstance(machine, Softmax)
+        assert isinstance(machine, SoftmaxMachine)
         self.secants = []
         self.ridge = task.ridge[:, None]
         self.W = point.W

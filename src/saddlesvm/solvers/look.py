@@ -22,7 +22,7 @@ from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS
 from saddlesvm.rows.places import FLOAT64, Memory
-from saddlesvm.solvers.machines import Binary, Softmax
+from saddlesvm.solvers.machines import Binary, SoftmaxMachine
 from saddlesvm.solvers.over_passes import LARGEST, SIZES, UNASKED, PassSums
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.taken_rows import Taken
@@ -131,7 +131,7 @@ class Look(NamedTuple):
                 )
                 continue
             # Losses, conjugates and the pull; then second derivatives.
-            machine: Binary | Softmax
+            machine: Binary | SoftmaxMachine
             if self.W.ndim > 1:
                 machine, A, bends, mean = self.look_at_classes(into, terms, chosen, norms, Z)
             else:
@@ -160,7 +160,7 @@ class Look(NamedTuple):
 
     @staticmethod
     def look_along(
-        into: Looked, machine: Binary | Softmax, before: np.ndarray, after: np.ndarray
+        into: Looked, machine: Binary | SoftmaxMachine, before: np.ndarray, after: np.ndarray
     ) -> None:
         """Add the losses at some places of a step, whose ends have these scores."""
         ahead = after - before
@@ -207,12 +207,14 @@ class Look(NamedTuple):
 
     def look_at_classes(
         self, into: Looked, terms: Terms, chosen: np.ndarray, norms: np.ndarray, Z: np.ndarray
-    ) -> tuple[Softmax, np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[SoftmaxMachine, np.ndarray, np.ndarray, np.ndarray]:
         """Add the sums of rows with a score for each class; bends are averaged over the classes."""
         codes = terms.y[chosen].astype(np.intp)
         weights = weights_at(terms.weights, chosen)
         every = np.arange(chosen.size)
-        machine = Softmax(codes, weights if weights.size else 1.0, self.W.shape[1], radii(norms))
+        machine = SoftmaxMachine(
+            codes, weights if weights.size else 1.0, self.W.shape[1], radii(norms)
+        )
         A, found = machine.respond(every, Z, Z, 0.0)
         into.sums[:3] += found.losses, found.conjugates, found.pulled
         bends = machine.bend(every, Z, A, Z, 0.0)

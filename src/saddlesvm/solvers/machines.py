@@ -10,7 +10,7 @@ which is ``s_i phi_i`` if q = 0. The dual variables are the maximisers, and ``e_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 silent = np.errstate(all="ignore")  # both sides of each conditional of a loss are computed
 
 
-class Sums(NamedTuple):
+class ResponseSums(NamedTuple):
     """Sums over rows at their scores and dual variables.
 
     Attributes
@@ -66,12 +66,12 @@ class Binary:
         self.s = s
 
     @classmethod
-    def from_problem(cls, problem: Problem) -> Binary:
+    def from_problem(cls, problem: Problem) -> Self:
         """Return the machine of a problem's rows."""
         terms = problem.of_members
         return cls(problem.loss, terms.y, terms.weights if terms.weights.size else 1.0)
 
-    def take(self, rows: np.ndarray | slice) -> Binary:
+    def take(self, rows: np.ndarray | slice) -> Self:
         """Return the machine of some rows."""
         return type(self)(self.loss, self.y[rows], self.weights(rows))
 
@@ -98,7 +98,7 @@ class Binary:
     @silent
     def respond(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
-    ) -> tuple[np.ndarray, Sums]:
+    ) -> tuple[np.ndarray, ResponseSums]:
         """Return the dual variables of some rows at scores Z, and their sums."""
         y = self.y[rows]
         s = self.weights(rows)
@@ -107,11 +107,11 @@ class Binary:
         coupled = float(np.vdot(A, Z))
         if q == 0.0:
             # Fenchel's equality holds at slopes: phi(z) + phi*(-a) + a z = 0.
-            return A, Sums(losses, losses, -(losses + coupled))
+            return A, ResponseSums(losses, losses, -(losses + coupled))
         conjugates = float(np.sum(self.methods.conjugate(self.loss, A, y, s)))
         away = A - centre[rows]
         smoothed = -conjugates - coupled - 0.5 * q * float(np.vdot(away, away))
-        return A, Sums(losses, smoothed, conjugates)
+        return A, ResponseSums(losses, smoothed, conjugates)
 
     @silent
     def bend(
@@ -185,12 +185,6 @@ class CompiledBinary(Binary):
     2026).
     """
 
-    @classmethod
-    def from_problem(cls, problem: Problem) -> CompiledBinary:
-        """Return the machine of a problem's rows."""
-        terms = problem.of_members
-        return cls(problem.loss, terms.y, terms.weights if terms.weights.size else 1.0)
-
     def answer(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> Answers:
@@ -209,7 +203,7 @@ class CompiledBinary(Binary):
 
     def respond(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
-    ) -> tuple[np.ndarray, Sums]:
+    ) -> tuple[np.ndarray, ResponseSums]:
         """Return the dual variables of some rows at scores Z, and their sums."""
         answers = self.answer(rows, Z, centre, q)
         losses, conjugates, coupled, _ = answers.sums.tolist()
@@ -219,7 +213,7 @@ class CompiledBinary(Binary):
             # The proximal term.
             away = A - centre[rows]
             smoothed -= 0.5 * q * float(np.vdot(away, away))
-        return A, Sums(losses, smoothed, conjugates)
+        return A, ResponseSums(losses, smoothed, conjugates)
 
     def bend(
         self, rows: np.ndarray | slice, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
@@ -228,7 +222,7 @@ class CompiledBinary(Binary):
         return self.answer(rows, Z, centre, q).bend
 
 
-class Softmax:
+class SoftmaxMachine:
     """The softmax, ``phi = log sum_k exp(z_k) - z_y``; its dual variables are ``s (e_y - p)``.
 
     Parameters
@@ -254,9 +248,11 @@ class Softmax:
         self.lengths = lengths
         self.ones = np.ones(count)
 
-    def take(self, rows: np.ndarray | slice) -> Softmax:
+    def take(self, rows: np.ndarray | slice) -> SoftmaxMachine:
         """Return the machine of some rows."""
-        return Softmax(self.classes[rows], self.weights(rows), self.ones.size, self.lengths[rows])
+        return SoftmaxMachine(
+            self.classes[rows], self.weights(rows), self.ones.size, self.lengths[rows]
+        )
 
     def weights(self, rows: np.ndarray | slice) -> np.ndarray | float:
         """Return the weights of some rows; 1 if all are."""
@@ -264,7 +260,7 @@ class Softmax:
 
     def respond(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
-    ) -> tuple[np.ndarray, Sums]:
+    ) -> tuple[np.ndarray, ResponseSums]:
         """Return the dual variables of some rows at scores Z, and their sums."""
         y = self.classes[rows]
         s = self.weights(rows)
@@ -273,7 +269,7 @@ class Softmax:
             A *= s[:, None]
         total = float(np.sum(s * losses))
         pulled = float(A[np.arange(y.size), y] @ self.lengths[rows])
-        return A, Sums(total, total, -float(np.sum(s * entropies)), pulled)
+        return A, ResponseSums(total, total, -float(np.sum(s * entropies)), pulled)
 
     def dual_variables(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float

@@ -12,7 +12,7 @@ from saddlesvm.problem.multinomial import ClassSums, Response, evaluation_at
 from saddlesvm.rows.class_rows import block_rows
 from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.machines import Softmax
+from saddlesvm.solvers.machines import SoftmaxMachine
 from saddlesvm.solvers.newton import Newton, NewtonState, is_device, place_of
 from saddlesvm.solvers.task import Found, Task, evaluate
 
@@ -59,7 +59,7 @@ class Multinomial(Newton):
         ridge = np.ones(place.d + 1)
         s = problem.gather(problem.weights)
         codes = problem.gather(problem.codes)
-        machine = Softmax(codes, s if s.size else 1.0, K, problem.gather(problem.lengths))
+        machine = SoftmaxMachine(codes, s if s.size else 1.0, K, problem.gather(problem.lengths))
         task = Task(place, machine, ridge, problem.C, keeps_factor=True, keeps_scores=place.n * K <= MOST_SCORES)
         if problem.intercept.constrained:
             ridge[-1] = 0.0

@@ -22,7 +22,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, nothing
-from saddlesvm.solvers.machines import Softmax
+from saddlesvm.solvers.machines import SoftmaxMachine
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import Setting
 from saddlesvm.solvers.sweeps import (
@@ -102,7 +102,7 @@ class MultinomialOnFiles(Sweeps):
         s = local.gather(local.weights)
         codes = local.gather(local.codes)
         lengths = local.gather(local.lengths)
-        machine = Softmax(codes, s if s.size else 1.0, problem.n_classes, lengths)
+        machine = SoftmaxMachine(codes, s if s.size else 1.0, problem.n_classes, lengths)
         method.start_at(solve_sample(local, machine, n, method.at))
         state.rows_touched += local.members.size
 

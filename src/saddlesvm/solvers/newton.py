@@ -50,7 +50,7 @@ from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, sta
 from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.equations import Equations, MatrixEquations
-from saddlesvm.solvers.machines import Binary, CompiledBinary, Softmax
+from saddlesvm.solvers.machines import Binary, CompiledBinary, SoftmaxMachine
 from saddlesvm.solvers.memory_equations import PRODUCTS, MemoryEquations, largest_side, score_all
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
 from saddlesvm.solvers.task import Found, Task, evaluate, objective_at_zero, pull_of_change
@@ -379,7 +379,7 @@ def add_proximity(task: Task, state: NewtonState, point: Found, equations: Equat
 
 def make_equations(task: Task, point: Found, state: NewtonState) -> Equations:
     """Return Newton's equations at a point."""
-    if isinstance(task.machine, Softmax):
+    if isinstance(task.machine, SoftmaxMachine):
         return ClassEquations(task, point, state.centre, state.q, state.fineness)
     if point.curvature is not None:
         return MatrixEquations(task, point.curvature)

@@ -32,7 +32,7 @@ from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.conjugate import ProductsOverPasses
 from saddlesvm.solvers.equations import ROWS_PER_PASS
 from saddlesvm.solvers.look import Look, Looked
-from saddlesvm.solvers.machines import Binary, Softmax, Sums
+from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
 from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.search import PLACES
@@ -210,7 +210,7 @@ class NewtonOverPasses(OverPasses):
         self.told = found
         task = self.make_task(setting)
         paid, conjugates = found.sums[:2].tolist()
-        sums = Sums(paid, paid, conjugates, 0.0)
+        sums = ResponseSums(paid, paid, conjugates, 0.0)
         self.found = add_up(task, self.at, nothing(), nothing(), sums, 0.0, found.pulled, True)
         apart = max(self.found.primal - self.found.dual, 0.0)
         self.gap = relative(apart, self.found.primal, self.found.dual)
@@ -271,9 +271,9 @@ class NewtonOverPasses(OverPasses):
         ridge = np.ones(self.at.shape[0])
         if self.free:
             ridge[-1] = 0.0
-        machine: Binary | Softmax = Binary(setting.loss, nothing(), 1.0)
+        machine: Binary | SoftmaxMachine = Binary(setting.loss, nothing(), 1.0)
         if self.takes_along:
-            machine = Softmax(nothing(), 1.0, self.at.shape[1], nothing())
+            machine = SoftmaxMachine(nothing(), 1.0, self.at.shape[1], nothing())
         place: Any = UnreadRows(self.n, self.at.shape[0] - 1)
         task = Task(place, machine, ridge, setting.C, keeps_factor=True, keeps_scores=False)
         task.patience = PATIENCE
@@ -361,5 +361,5 @@ def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> PassCurva
     values = [piece.X for piece in pieces]
     pieces.clear()
     few = Memory(stacked_rows(values), np.arange(codes.size))
-    machine = Softmax(codes, weights, count, nothing())
+    machine = SoftmaxMachine(codes, weights, count, nothing())
     return PassCurvature(bent, None, False, few, bends, machine)

@@ -22,7 +22,7 @@ from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State
-from saddlesvm.solvers.machines import Binary, Softmax
+from saddlesvm.solvers.machines import Binary, SoftmaxMachine
 from saddlesvm.solvers.newton import solve_roughly
 from saddlesvm.solvers.task import Task
 
@@ -107,7 +107,9 @@ def read_sample(problem: Problem) -> RowBlock:
     return reader.fetch(np.unique(chunks).tolist())
 
 
-def solve_sample(local: Problem, machine: Binary | Softmax, n: int, W: np.ndarray) -> np.ndarray:
+def solve_sample(
+    local: Problem, machine: Binary | SoftmaxMachine, n: int, W: np.ndarray
+) -> np.ndarray:
     """Nearly solve the problem of some rows, which weigh as much as n rows; begin at W."""
     place = Memory(local.X, local.members)
     # A free intercept is not penalised; C grows by n / m, as each row stands for so many.

@@ -10,7 +10,7 @@ import numpy as np
 
 from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.rows.places import FLOAT64, Memory
-from saddlesvm.solvers.machines import Binary, Softmax, Sums
+from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
 
 ZEROS = 2**18  # scores at zero that are evaluated at once: 2 MB; guessed
 LONG = 8  # passes without a lower objective or a higher bound; guessed
@@ -32,7 +32,7 @@ class Task:
     Attributes
     ----------
     place : Memory
-    machine : Binary or Softmax
+    machine : Binary or SoftmaxMachine
     ridge : ndarray of shape (d + 1,)
         The diagonal of R: 1, but 0 for a free intercept.
     C : float
@@ -60,7 +60,7 @@ class Task:
     """
 
     place: Memory
-    machine: Binary | Softmax
+    machine: Binary | SoftmaxMachine
     ridge: np.ndarray
     C: float
     keeps_factor: bool = False
@@ -119,7 +119,7 @@ class PassCurvature(NamedTuple):
         Rows for products, which the equations of several classes need.
     bends : ndarray
         The bends of these rows, weighted as if they were all.
-    machine : Softmax, optional
+    machine : SoftmaxMachine, optional
         The machine of these rows.
     is_whole : bool
         True if the matrix is that of all rows.
@@ -130,7 +130,7 @@ class PassCurvature(NamedTuple):
     is_coarse: bool
     few: Memory | None
     bends: np.ndarray
-    machine: Softmax | None = None
+    machine: SoftmaxMachine | None = None
     is_whole: bool = False
 
     @property
@@ -158,7 +158,7 @@ class Found:
     fenchel_gap : float
         The second term of the gap, ``C sum_i [s_i phi_i(z_i) + s_i phi_i*(-a_i / s_i) + a_i z_i]``:
         how far the dual variables are from slopes of the loss.
-    sums : Sums
+    sums : ResponseSums
     is_fresh : bool
         True if scores and pull were computed from all rows in this pass, in double precision.
     curvature : PassCurvature, optional
@@ -176,7 +176,7 @@ class Found:
     primal: float
     dual: float
     fenchel_gap: float
-    sums: Sums
+    sums: ResponseSums
     is_fresh: bool
     curvature: PassCurvature | None = None
     line: np.ndarray | None = None
@@ -198,7 +198,7 @@ def evaluate(
         Z = np.empty((kept, *machine.columns))
         A = np.empty_like(Z)
         pulled = np.zeros(task.shape)
-        sums = np.zeros(len(Sums._fields))
+        sums = np.zeros(len(ResponseSums._fields))
         for rows, block in place.blocks():
             scores = place.scores(block, W)
             A_block, found = machine.respond(rows, scores, centre, q)
@@ -213,7 +213,7 @@ def evaluate(
         A, found = machine.respond(slice(0, place.n), Z, centre, q)
         sums = np.array(found)
         pulled = precomputed.pulled + pull_of_change(place, A - precomputed.A)
-    totals = Sums(*sums.tolist())
+    totals = ResponseSums(*sums.tolist())
     # The second term of the gap. It is zero for a smooth loss: the dual variables are its slopes.
     fenchel_gap = 0.0
     if machine.kinked or q > 0.0:
@@ -227,7 +227,7 @@ def add_up(
     W: np.ndarray,
     Z: np.ndarray,
     A: np.ndarray,
-    sums: Sums,
+    sums: ResponseSums,
     fenchel_gap: float,
     pulled: np.ndarray,
     is_fresh: bool,
