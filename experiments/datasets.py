@@ -54,9 +54,9 @@ def images(
     """
     path = find_file(f"{name}/{PARTS[part]}", folder)
     if path is not None:
-        table = read(path, scale=1 / 255)
+        table = read(path)
         assert table.y is not None
-        return table.X, table.y
+        return table.X.astype(np.float32) / np.float32(255), table.y
     if folder is not None:
         raise DataError(f"{os.fspath(folder)}: has no {name}/{PARTS[part]}")
     X, y = fetch_images(name)
