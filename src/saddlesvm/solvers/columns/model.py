@@ -130,7 +130,7 @@ class WorkingSet:
             return None
         return gram
 
-    def minimised(
+    def minimise(
         self, model: QuadraticModel, tolerance: float, rough: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the model's best weights, to this violation, and the change of the margins.
@@ -140,12 +140,12 @@ class WorkingSet:
         if rough or self.gram is None:
             return self._by_columns(model, tolerance, rough)
         w = self._by_matrix(model, tolerance)
-        return w, self.moved(w - model.w)
+        return w, self.change_of_margins(w - model.w)
 
-    def moved(self, change: np.ndarray) -> np.ndarray:
+    def change_of_margins(self, change: np.ndarray) -> np.ndarray:
         """Return the change of the margins, shape (n,), that a change of the weights makes."""
         m = self.features.size
-        out = self.store.combined(self.places, change[:m])
+        out = self.store.combine(self.places, change[:m])
         if self.intercept:
             out += self.store.scale * change[m]
         return out
@@ -173,7 +173,7 @@ class WorkingSet:
         moving = Moving(places, self.store.scale, bend, moved, own, model.w)
         if rough:
             descend(None, columns, moving, found, tolerance, ROUGH_PASSES)
-            return found.w, self.moved(found.w - model.w)
+            return found.w, self.change_of_margins(found.w - model.w)
         for _ in range(ROUNDS):
             worst = descend(None, columns, moving, found, tolerance, PASSES)
             if worst <= tolerance or time_is_up():
@@ -182,18 +182,18 @@ class WorkingSet:
             support = support_of(found)
             change = found.w - model.w
             slopes = model.slopes + model.own * change
-            slopes += self.slopes(model.bend * self.moved(change))
+            slopes += self.slopes(model.bend * self.change_of_margins(change))
             step = np.zeros(model.w.size)
             step[support] = self._conjugate(model, found, slopes, support)
             # The curvature of the model along the step, step' H step.
-            ahead = self.moved(step)
+            ahead = self.change_of_margins(step)
             curved = float(
                 np.einsum("i,i,i", model.bend, ahead, ahead)
                 + np.einsum("j,j,j", model.own, step, step)
             )
             if move_along(found._replace(slopes=slopes), step, curved):
-                moved[:] = self.moved(found.w - model.w)[rows]
-        return found.w, self.moved(found.w - model.w)
+                moved[:] = self.change_of_margins(found.w - model.w)[rows]
+        return found.w, self.change_of_margins(found.w - model.w)
 
     def _bends(self, columns: Rows, places: np.ndarray, bend: np.ndarray) -> np.ndarray:
         """Return ``sum_i B_i x_ij^2``, the diagonal of ``X_W' B X_W``."""
@@ -227,7 +227,10 @@ class WorkingSet:
 
         def product(p: np.ndarray) -> np.ndarray:
             whole[support] = p
-            return self.slopes(model.bend * self.moved(whole))[support] + model.own[support] * p
+            return (
+                self.slopes(model.bend * self.change_of_margins(whole))[support]
+                + model.own[support] * p
+            )
 
         return conjugate_gradients(
             product, lambda r: r / diagonal, wanted, MOST_PRODUCTS, MODEL_FORCING

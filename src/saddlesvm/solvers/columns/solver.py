@@ -7,6 +7,11 @@ Newton steps: a quadratic model of the losses, minimised by coordinate descent
 (:mod:`saddlesvm.solvers.columns.model`), and a search along the line to its minimiser. Working sets
 grow with the support, so that most of the work is on features that matter.
 
+Sparse rows with many features begin with rough models. A rough model has all features that are not
+optimal, is minimised by passes over their columns alone, and leaves out the rows that hardly bend,
+except on its diagonal. At large C these are most rows. On the way the penalty falls to its value
+step by step, so that the support grows and never has to shrink much.
+
 The multipliers are brought into the domain of ``R*`` by a factor (with the l1 norm: ``min(1, l1 /
 max |v_j|)``), which gives a dual point and a gap at every step. The gap also proves that weights
 are zero. The dual objective is strongly concave where the curvature of the loss is at most L, so
@@ -118,8 +123,7 @@ class ColumnsState(State):
     out : ndarray of shape (d,), uint8
         1 for the features that are proven to have no weight.
     rough : bool
-        Whether the solver still goes about with rough models of all features at once, which pays
-        for sparse rows.
+        Whether the solver still takes rough models of all features at once.
     ahead : float
         What R is multiplied by on the way to the problem: 1 at last.
     damping : float
@@ -181,8 +185,9 @@ class Columns(SolverBase):
         """Begin at the given weights, or at zero."""
         d = problem.n_features
         n = problem.members.size
-        given = start is not None and start.w is not None
-        w = np.array(start.w, dtype=np.float64) if given else np.zeros(d + 1)  # type: ignore[union-attr]
+        w = np.zeros(d + 1)
+        if start is not None and start.w is not None:
+            w[:] = start.w
         state = ColumnsState(
             w=w,
             pull=np.zeros(d + 1),
@@ -200,9 +205,9 @@ class Columns(SolverBase):
         self._evaluate(problem, state)
         l1 = charges_of(problem)[1].max(initial=0.0)
         state.rough = problem.sparse and d > ALL
-        # With few features all are at work, whatever C is, and nothing is gained on the way. But
-        # rows that are most likely separable stop to bend at once where C is large and the loss
-        # has a corner.
+        # With few features all are at work, whatever C is, and a stronger penalty at first gains
+        # nothing. But rows that are most likely separable stop bending at once if C is large and
+        # the loss has a corner.
         if l1 > 0.0 and (d > ALL or (n <= d and traits_of(problem.loss).shape is Shape.CORNERED)):
             state.ahead = max(
                 float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0
@@ -220,7 +225,7 @@ class Columns(SolverBase):
         worst = float(away.max(initial=0.0))
         # A new working set is due if a feature outside of it is not optimal.
         if not state.steps or not self._covers(state, away):
-            state.features = self._chosen(problem, state, away)
+            state.features = self._choose(problem, state, away)
             state.work.working = None
         if state.work.working is None:
             state.work.working = WorkingSet(
@@ -274,7 +279,7 @@ class Columns(SolverBase):
             away[-1] = 0.0
         return away
 
-    def _chosen(self, problem: Problem, state: ColumnsState, away: np.ndarray) -> np.ndarray:
+    def _choose(self, problem: Problem, state: ColumnsState, away: np.ndarray) -> np.ndarray:
         """The features with a weight, and the worst of the others."""
         left = np.flatnonzero(state.out == 0)
         if left.size <= ALL:
@@ -328,7 +333,7 @@ class Columns(SolverBase):
             # The model is damped in proportion to the largest curvature of each coordinate, and
             # minimised inexactly: as the Newton steps converge, so does the tolerance.
             own = square + state.damping * self._curvatures(problem, state)[places]
-            new, moved = working.minimised(
+            new, moved = working.minimise(
                 model._replace(own=own), max(INEXACT * worst, 0.3 * target), state.rough
             )
             # The penalty along the line from w to the model's minimiser: exact for the square; the
@@ -416,7 +421,7 @@ class Columns(SolverBase):
         state.z[:] = state.w[-1] * problem.scale
         if support.size:
             store = self._store(problem, state)
-            state.z += store.combined(store.cover(support), state.w[support])
+            state.z += store.combine(store.cover(support), state.w[support])
 
     def _screen(self, problem: Problem, state: ColumnsState, pull: np.ndarray, gap: float) -> None:
         """Leave out the features whose weight is zero in every solution."""

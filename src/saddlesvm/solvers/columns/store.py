@@ -108,7 +108,7 @@ class ColumnStore:
             dot_rows(self.columns, places, np.append(values, 0.0), out)
         return out
 
-    def combined(self, places: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    def combine(self, places: np.ndarray, factors: np.ndarray) -> np.ndarray:
         """``sum_k factors_k x_k`` of the columns at these places, shape (n,), in float64."""
         out = np.zeros(self.n + 1)  # rows have a virtual place at their end
         if places.size:
