@@ -78,9 +78,10 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     template = fitted.template
     if fitted.several_labels or (fitted.labels is None and not fitted.single_target):
         raise DataError(f"{path}: LIBLINEAR has no models of several labels or targets")
-    classes = None if fitted.labels is None else fitted.labels.classes
+    classes = None
+    if fitted.labels is not None:
+        classes = fitted.labels.classes
     solver = solver_type(template, path, classes)
-    labels = None if classes is None else [int(label) for label in classes]
     coef = dense_weights(fitted.coef)
     n_features = coef.shape[1]
     # The intercept is the weight of a further feature, whose value is the bias.
@@ -88,15 +89,17 @@ def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
     if template._intercept_kind() != "none":
         bias = template.intercept_scaling
         coef = np.column_stack([coef, np.atleast_1d(fitted.intercept) / bias])
-    # LIBLINEAR's first label of two has the positive scores. Crammer and Singer keep a column for
-    # each class, whose difference is the score.
-    if labels is not None and len(labels) == 2:
-        labels = labels[::-1]
-        if solver == CRAMMER_SINGER:
-            coef = np.vstack([coef, -coef]) / 2.0
-
-    lines = [f"solver_type {solver}", f"nr_class {2 if labels is None else len(labels)}"]
-    if labels is not None:
+    # A regression says that it has two classes, and no labels.
+    lines = [f"solver_type {solver}", "nr_class 2"]
+    if classes is not None:
+        labels = [int(label) for label in classes]
+        # LIBLINEAR's first label of two has the positive scores. Crammer and Singer keep a column
+        # for each class, whose difference is the score.
+        if len(labels) == 2:
+            labels = labels[::-1]
+            if solver == CRAMMER_SINGER:
+                coef = np.vstack([coef, -coef]) / 2.0
+        lines = [f"solver_type {solver}", f"nr_class {len(labels)}"]
         lines.append("label " + " ".join(map(str, labels)))
     lines += [f"nr_feature {n_features}", f"bias {bias:.17g}", "w"]
     refuse_special(path)

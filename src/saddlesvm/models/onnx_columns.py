@@ -32,6 +32,8 @@ LOCALE = "C.UTF-8"
 # The versions of the operators of ONNX in the graph.
 VERSIONS = {"IsNaN": 13, "Where": 9, "Cast": 9, "Gather": 11}
 Inputs = list[tuple[str, Any]]
+# The types of the inputs, by the kinds of columns that ONNX can express.
+INPUT_TYPES = {"number": FloatTensorType, "category": StringTensorType, "text": StringTensorType}
 
 
 def inputs_of(model: Estimator) -> Inputs | None:
@@ -43,18 +45,20 @@ def inputs_of(model: Estimator) -> Inputs | None:
         A column holds dates, lists or n-grams of characters, for which ONNX has no counterpart.
     """
     columns = _first_columns(model)
-    kinds = None if columns is None else kinds_in(columns)
-    if columns is None or kinds is None:
+    if columns is None:
+        return None
+    # Only an encoder that was made here tells the kinds of its columns.
+    kinds = kinds_in(columns)
+    if kinds is None:
         return None
     types: Inputs = []
     for name, kind in kinds.items():
-        if kind.name not in ("number", "category", "text"):
+        if kind.name not in INPUT_TYPES:
             raise ValueError(
                 f"column {name!r}: ONNX has no counterpart for the kind {kind.name!r}; "
                 f"train without the column (--columns {name}=drop), or make numbers of it before"
             )
-        is_number = kind.name == "number"
-        types.append((name, (FloatTensorType if is_number else StringTensorType)([None, 1])))
+        types.append((name, INPUT_TYPES[kind.name]([None, 1])))
     # In the order of the columns of the training table.
     order = [name for name in columns.feature_names_in_ if name in kinds]
     return sorted(types, key=lambda pair: order.index(pair[0]))
@@ -62,8 +66,9 @@ def inputs_of(model: Estimator) -> Inputs | None:
 
 def _first_columns(model: Estimator) -> ColumnTransformer | None:
     """Return the transformer of columns with which a pipeline begins, or None."""
-    first = model.steps[0][1] if isinstance(model, Pipeline) else None
-    return first if isinstance(first, ColumnTransformer) else None
+    if isinstance(model, Pipeline) and isinstance(model.steps[0][1], ColumnTransformer):
+        return model.steps[0][1]
+    return None
 
 
 def options_of_texts(model: Estimator) -> dict[int, dict[str, str]]:

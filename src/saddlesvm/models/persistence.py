@@ -260,7 +260,9 @@ def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
         raise DataError(f"{path}: no such file")
     refuse_special(path)
     if not is_model(path):
-        return load_libsvm(path) if is_libsvm_model(path) else load_liblinear(path)
+        if is_libsvm_model(path):
+            return load_libsvm(path)
+        return load_liblinear(path)
     kind, stored, meta = load_model(path)
     entry = register.find_entry(kind)
     if entry is None:
@@ -317,9 +319,15 @@ def _restore_scaler(model: Estimator, stored: dict[str, np.ndarray]) -> Standard
     if scale.size != variance.size or (scale <= 0.0).any() or (variance < 0.0).any():
         raise ValueError("its scaler does not divide by positive numbers")
     scaler = StandardScaler(with_mean=mean.size > 0, with_std=scale.size > 0)
-    scaler.mean_ = mean if mean.size else None
-    scaler.scale_ = scale if scale.size else None
-    scaler.var_ = variance if scale.size else None
+    # An empty array stands for what the scaler does not do.
+    scaler.mean_ = None
+    scaler.scale_ = None
+    scaler.var_ = None
+    if mean.size:
+        scaler.mean_ = mean
+    if scale.size:
+        scaler.scale_ = scale
+        scaler.var_ = variance
     scaler.n_samples_seen_ = seen[()]
     scaler.n_features_in_ = width
     if hasattr(model, "feature_names_in_"):
