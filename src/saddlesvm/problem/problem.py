@@ -10,6 +10,7 @@ The dual point ``a`` gives ``w(a) = C sum_i a_i x_i``. Inside, everything is com
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self, TypeVar
@@ -144,16 +145,16 @@ class in_memory_cached(cached_property[Value]):
         return super().__get__(problem, owner)
 
 
-class Weighted:
+class Weighted(ABC):
     """The common part of problems: how their rows are weighted, and their objectives reported."""
 
     y: np.ndarray
     weights: np.ndarray
 
     @property
+    @abstractmethod
     def strength(self) -> Strength:
         """C, lambda and the form in which objectives are reported."""
-        raise NotImplementedError
 
     @property
     def lam(self) -> float:
