@@ -131,6 +131,20 @@ def test_screening_never_leaves_out_a_feature_of_the_optimum(loss: Loss, sparse:
     assert np.array_equal(state.best.w[:-1] != 0.0, support)
 
 
+@every_penalty
+@pytest.mark.parametrize("loss", [SquaredHinge(), Logistic()], ids=named)
+def test_models_of_sparse_rows_lead_to_the_optimum_of_dense_rows(loss: Loss, penalty: Penalty) -> None:
+    # At this C most rows hardly bend: models of sparse columns leave them out, those of dense ones do not.
+    X = matrix(200, 450, 0, density=0.1)
+    options: Any = {"C": 30.0, "intercept": "regularized", "penalty": penalty}
+    problems = [make_problem(as_rows(rows, 1.5), labels(X, loss, 0), loss, **options) for rows in (csr(X), X)]
+    sparse, dense = (fit(problem, Columns(), Limits(tol=1e-7)).certificate for problem in problems)
+    assert 0.0 <= sparse.relative_gap <= 1e-7
+    assert 0.0 <= dense.relative_gap <= 1e-7
+    assert sparse.dual <= dense.primal
+    assert dense.dual <= sparse.primal
+
+
 def test_rows_of_weight_zero_count_for_nothing_and_float32_stays_close() -> None:
     X = matrix(80, 10)
     y, weights = labels(X, Logistic()), np.repeat([0.0, 1.0, 2.0, 0.5], 20)
