@@ -380,7 +380,7 @@ def make_store(
         )
     if n_features is not None:
         raise DataError(
-            f"{first}: has columns of words, which --n-features does not work with: leave it out"
+            f"{first}: has columns of words, which n_features does not work with: leave it out"
         )
     file = open_table(first, header=reading.header, drop=reading.drop_columns, label=reading.label)
     column = choose_label(file, reading.label)
