@@ -13,6 +13,7 @@ from saddlesvm.kernel.kernel_problem import make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.rough_values import MANY, MANY_FEATURES, rough_expansion
 from saddlesvm.kernel.row_blocks import radial_rows
+from saddlesvm.kernel.svm import SVR
 from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import make_loss
 
@@ -99,3 +100,17 @@ def test_the_certificate_is_that_of_float64_within_the_account_of_rounding(loss:
     assert (found.margins != plain.margins).sum() > 100
     assert near <= 1e-9 * plain.certificate.primal
     assert np.abs(found.margins - plain.margins).max() <= 1e-3
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_model_without_support_vectors_has_a_certificate(loss: str) -> None:
+    problem, _ = make_kernel_problem(NORMAL, Kernel("rbf", 0.02), np.sign(NORMAL[:, 0]), make_loss(loss), C=1.0)
+    certificate = evaluate_kernel(problem, KernelPoint(np.zeros(N))).certificate
+    assert certificate.dual <= 0.0 < certificate.primal < np.inf
+
+
+def test_a_tube_that_holds_all_targets_is_certified_at_zero_by_working_sets() -> None:
+    y = np.clip(NORMAL[:, 0], -0.1, 0.1)
+    model = SVR(epsilon=1.0, gamma=0.01).fit(NORMAL, y)
+    assert model.certificate_.relative_gap == 0.0
+    assert model.support_.size == 0

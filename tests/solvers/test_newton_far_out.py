@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm import LinearSVC, Newton
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.loss import Loss
@@ -45,3 +46,15 @@ def test_separable_rows_are_certified_at_a_huge_C(loss: Loss, kind: Any, scale: 
     problem = streamed(mapped(X * np.float32(scale), tmp_path), y, loss, plan=blocks, C=1e6, intercept=kind, **room)
     found = fit(problem, NewtonOnFiles(), Limits(tol=1e-5, max_epochs=80))
     assert found.outcome is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("name", ["squared_hinge", "hinge"])
+def test_a_few_huge_rows_do_not_stop_steps_that_a_share_of_the_rows_prepares(name: str) -> None:
+    """A share of evenly spaced rows misses most of the huge rows, whose gradients are the largest."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(3000, 200))
+    y = np.sign(X[:, 0] + 0.7 * random.normal(size=3000))
+    X[random.random(3000) < 0.01] *= 1e4
+    model = LinearSVC(solver=Newton(), C=1.0, tol=1e-6, loss=name).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    assert model.certificate_.relative_gap <= 1e-6

@@ -470,7 +470,8 @@ def shrink(problem: KernelProblem, state: KernelState) -> None:
         return
     at_work = state.at_work
     keep = np.flatnonzero((state.beta[at_work] != 0.0) | find_contenders(problem, state))
-    if keep.size <= SHRINK_BELOW * at_work.size:
+    # A step needs a row: at a solution of zeros no row may move.
+    if 0 < keep.size <= SHRINK_BELOW * at_work.size:
         state.rows.restrict(keep)
         state.at_work = at_work[keep]
         state.active = keep.size

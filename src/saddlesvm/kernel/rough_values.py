@@ -47,7 +47,7 @@ def rough_expansion(
         return None
     n, d = rows.points.shape
     half = rows.half
-    if n < MANY or d < MANY_FEATURES or support.size > MOST_SUPPORT * n:
+    if n < MANY or d < MANY_FEATURES or not 0 < support.size <= MOST_SUPPORT * n:
         return None
     if half.dtype != np.float32 or not RANGE[0] < rows.gamma < RANGE[1]:
         return None

@@ -28,6 +28,7 @@ from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.places import Memory
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.equations import (
     FEW_FEATURES,
     MOST_PRODUCTS,
@@ -219,6 +220,7 @@ class MemoryEquations(Equations):
         self.bent = 0
         self.gathered: Memory | None = None
         self.is_stiff = False  # products alone did not solve the last equations
+        self.takes_shares = True  # no factor of a share has failed as a preconditioner
         self.way = ""
         self.forcing = FORCING
         # The factor is that of a share of the rows, and solves the equations alone.
@@ -347,7 +349,14 @@ class MemoryEquations(Equations):
             # This factor subtracts vectors over features, in which digits cancel: an iteration or
             # two with the exact matrix bring them back.
             self.factor = RowFactor(self.gather(), self.bends[self.rows], float(self.ridge[-1]))
-        D, _ = conjugate_gradients(self.multiply, self.factor.solve, target, most, self.forcing)
+        D, is_solved = conjugate_gradients(
+            self.multiply, self.factor.solve, target, most, self.forcing
+        )
+        if way == SHARE and not is_solved and not time_is_up():
+            # A few rows, too large to be missed, were not in the share.
+            self.takes_shares = False
+            self.way = FEATURES
+            return self.solve_by_factor(FEATURES, self.rows.size, target)
         return D
 
     def count_changed(self) -> int:
@@ -371,6 +380,8 @@ class MemoryEquations(Equations):
             place.is_sparse,
             self.task.most_side,
         )
+        if not self.takes_shares:
+            ways = [each for each in ways if each[0] != SHARE]
         return min(ways, key=itemgetter(1), default=(PRODUCTS, np.inf, 0))
 
     def exact_factor(self) -> FeatureFactor | None:
