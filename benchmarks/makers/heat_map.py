@@ -3,7 +3,8 @@
     python -m benchmarks.makers.heat_map [--check]
 
 Drawn from the table of docs/benchmarks.md for a relative distance of 0.001, and its list of data, and from the table of
-ReHLine in docs/how/speed.md, which was measured later: where its factor is the smaller one, the square names ReHLine.
+ReHLine in docs/measurements/speed.md, which was measured later: where its factor is the smaller one, the square names
+ReHLine.
 Nothing is measured here.
 With ``--check`` the figures are compared with the picture, and nothing is written.
 """
@@ -20,7 +21,7 @@ from numpy import log2
 from benchmarks.makers.front_pictures import DOCS, drawn_or_checked, save
 
 HEADING = "### To a relative distance of 0.001\n"
-APART = "### ReHLine\n"
+APART = "## ReHLine\n"
 DEEPER = 0.16  # opacity for each factor of two
 SHORT = {
     "scikit-learn LinearSVC, dual": "LinearSVC",
@@ -61,7 +62,7 @@ def cells() -> list[Cell]:
 
 def with_rehline(given: list[Cell]) -> list[Cell]:
     """The cells, with ReHLine in the place of a peer that is slower beside saddlesvm."""
-    text = (DOCS / "speed.md").read_text(encoding="utf-8").partition(APART)[2].partition("\n## ")[0]
+    text = (DOCS / "measurements" / "speed.md").read_text(encoding="utf-8").partition(APART)[2].partition("\n## ")[0]
     factors = {}
     for line in re.findall(r"^\|(.+)\|$", text, re.M)[2:]:
         data, loss, C, _, _, factor = (cell.strip() for cell in line.split("|"))

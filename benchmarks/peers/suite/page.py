@@ -97,7 +97,7 @@ def factor_words(duel: Duel) -> str:
         return f"> {duel.factor:.1f}"
     if not duel.counts:
         return f"({duel.factor:.1f})"
-    return f"**{duel.factor:.2f}: the peer wins**" if duel.lost else f"{duel.factor:.1f}"
+    return f"**{duel.factor:.2f}: the peer is faster**" if duel.lost else f"{duel.factor:.1f}"
 
 
 def speed_table(cells: dict, cores: int) -> list[str]:  # type: ignore[type-arg]
@@ -106,7 +106,7 @@ def speed_table(cells: dict, cores: int) -> list[str]:  # type: ignore[type-arg]
     for target in results.TARGETS:
         lines += ["", f"### To a relative distance of {target:g}", ""]
         lines += [
-            "| data | loss | C | ours, s | best peer, s | best peer | times faster |",
+            "| data | loss | C | ours, s | best peer, s | best peer | times as fast |",
             "|---|---|---|---|---|---|---|",
         ]
         duels = []
@@ -128,7 +128,7 @@ def summary(duels: list[Duel]) -> str:
     """What the duels of an accuracy come to."""
     counted = [duel for duel in duels if duel.counts]
     unsolved = sum(not np.isfinite(duel.ours) for duel in duels)
-    missed = f" Ours did not get there in {unsolved} cells." if unsolved else ""
+    missed = f" saddlesvm did not come within the distance in {unsolved} of all cells." if unsolved else ""
     if not counted:
         return f"No cell takes long enough to be counted.{missed}"
     factors = [duel.factor for duel in counted]
@@ -137,8 +137,9 @@ def summary(duels: list[Duel]) -> str:
     bounds = sum(not np.isfinite(duel.theirs) for duel in counted)
     lost = sum(duel.lost for duel in counted)
     told = (
-        f"Geometric mean over the {len(counted)} cells that count: **{mean:.2f} times faster** than the best peer of "
-        f"each, median {median:.2f} (in {bounds} of them a lower bound). The peer wins in {lost} of them.{missed}"
+        f"Geometric mean over the {len(counted)} cells that count: saddlesvm is **{mean:.2f} times as fast** as the "
+        f"best peer of each cell; the median is {median:.2f}. In {bounds} of these cells, the factor is a lower bound. "
+        f"A peer is faster in {lost} of them.{missed}"
     )
     return textwrap.fill(told, 120)
 
@@ -248,29 +249,34 @@ def words_of_cores(cores: int) -> str:
 
 INTRODUCTION = """# Benchmarks against every peer
 
-`benchmarks/peers/suite` makes this page; its README describes the measurements. {cells} cells of the grid (of {begun}
-that were started) on: {machine}.
+`benchmarks/peers/suite` makes this page; its README describes how fits are measured. A cell is a data set, a loss and a
+C. {cells} cells were run to their end, of {begun} that were started, on: {machine}.
 
 ```sh
 {command}
 ```
 
 Every solver minimises $\\tfrac12 \\lVert w \\rVert^2 + C \\sum_i \\phi(y_i x_i^\\top w)$ without an intercept, in a
-process of its own. Its fit is timed (reading, converting, importing, compiling and loading are not), from a rough
-setting to an exact one, each begun anew, and its objective is recomputed in float64. The distance from the optimum is
-`P / D - 1`, where D is the lower bound that this project's certificate proved for the cell. Seconds are those of the
-quickest setting that came near enough, medians of runs in turn. {bounds}
+process of its own. Only the fit is timed: reading, converting, importing, compiling and loading are not. A solver is
+fitted several times, from a rough setting to an exact one, each time from the beginning. The objective P of each result
+is computed in float64. Its distance from the optimum is `P / D - 1`, where D is the lower bound that a certificate of
+saddlesvm proves for the cell. A table has the seconds of the quickest setting that came within its distance, as medians
+of repeated runs. {bounds}
 
-Where a peer is faster, the table says so in bold. A factor in brackets is for a cell where both need less than 5 ms; it
-does not count. "> f" means that the time limit, f times ours, stopped every peer that might have reached the distance:
-a lower bound, and counted as such. "-" means that no solver reached the distance, or that nothing is known.
+The last column is the time of the best peer, divided by the time of saddlesvm:
+
+- in bold: the peer is faster;
+- in brackets: both need less than 5 ms, and the cell does not count in the means;
+- "> f": no peer came within the distance before it was stopped, after f times the time of saddlesvm. The true factor is
+  above f, and not known. The means count f;
+- "-": no peer came within the distance, and saddlesvm did not either, or took longer than the peers were given.
 
 ![Performance profiles]({picture})
 
-Performance profiles, {cores} (Dolan and Moré 2002): the share of the cells (up) in which a package, with the quickest
-of its solvers, is at most so many times slower than the quickest of all (across). Higher is better; the right end of a
-line is the share of the cells that were solved at all within the time limit. A package that lacks a loss has not
-solved its cells."""
+Performance profiles, {cores} (Dolan and Moré 2002). A line shows in which share of the cells (up) a package, with the
+quickest of its solvers, takes at most so many times as long as the quickest package (across). Higher is better. The
+right end of a line is the share of the cells that the package solves at all before it is stopped. Cells whose loss a
+package lacks count as not solved."""
 
 MEMORY = """## Memory
 
