@@ -1,6 +1,6 @@
 """Bring the pages in docs/study up to date: the lines of the kernels that they show, and their pictures.
 
-    <!-- lines of saddlesvm.solvers.sdca.ascend -->     the body of that function, its docstring left out
+    <!-- lines of saddlesvm.solvers.dcd.visit_rows -->  the body of that function, its docstring left out
     <!-- end -->
 
 python benchmarks/makers/study_pages.py [--check] [--pictures]
