@@ -31,9 +31,10 @@ def test_a_class_without_weight_is_kept_and_not_predicted(loss: str, split: str,
         assert (model.predict(X)[present] == Y[present]).mean() > 0.7
 
 
-def test_a_class_weight_of_zero_gives_the_model_of_scikit_learn() -> None:
-    own = LinearSVC(class_weight={2: 0}, tol=1e-10, random_state=0).fit(X, Y)
-    other = Liblinear(class_weight={2: 0}, tol=1e-10, max_iter=100_000).fit(X, Y)
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_a_class_weight_of_zero_gives_the_model_of_scikit_learn(absent: int) -> None:
+    own = LinearSVC(class_weight={absent: 0}, tol=1e-10, random_state=0).fit(X, Y)
+    other = Liblinear(class_weight={absent: 0}, tol=1e-10, max_iter=100_000).fit(X, Y)
     np.testing.assert_allclose(own.coef_, other.coef_, atol=1e-3)
     np.testing.assert_array_equal(own.predict(X), other.predict(X))
 

@@ -326,9 +326,11 @@ class LinearRows:
         if self.rows.norms.size * len(fits.problems) > Most.values:
             return None
         subs = list(fits.problems)
-        # A pair of classes, or a fold, has some of the rows only.
+        # A pair of classes, a fold, or a class of factor zero has some of the rows only.
         for sub in subs:
             if type(sub) is not SubProblem or sub.members is not None or sub.weights is not None:
+                return None
+            if sub.factor == 0.0:
                 return None
         return subs
 
