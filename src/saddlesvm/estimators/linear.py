@@ -129,9 +129,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Fit sigmoids from scores to probabilities (Platt), for every loss. They are fitted to
         leave-one-out estimates of the scores, without further fits. If there are no estimates (they
         need "ovr", "l2", and at most 2,500 features), or they are not reliable, scores from five
-        folds are used. Rows have
-        the weights of their classes. ``predict`` returns the class with the largest probability.
-        The logistic loss has its own probabilities without this option.
+        folds are used. Rows have the weights of their classes. ``predict`` returns the class with
+        the largest probability. The logistic loss has its own probabilities without this option.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
