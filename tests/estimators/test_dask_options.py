@@ -154,7 +154,6 @@ def test_cross_validation_of_any_machine(client: Any) -> None:
     assert not hasattr(search, "predict_proba")
     for options, message in (
         ({"scoring": "roc_auc"}, "leave scoring out; got 'roc_auc'"),
-        ({"drop": 0.05}, "drop is for one machine"),
         ({"cv": 1}, "number of folds"),
         ({"rule": "worst"}, "rule must be"),
         ({"estimator": LinearSVC(lam=0.1)}, "must be left out; got lam=0.1"),

@@ -121,7 +121,8 @@ def test_the_command_line_trains_it(
     model, own = str(tmp_path / "m"), ["--import", entry.kind.__module__]
     task = ["--loss", entry.kind().loss] if entry.task == "regression" and "loss" in entry.parameters else []
     [(strong, number)] = strength(entry).items()
-    asked = ["--estimator", entry.name, *own, *task, f"--{strong}", f"{number}"]
+    strength_flags = ["--C", f"{number}"] if strong == "C" else ["--set", f"{strong}={number}"]
+    asked = ["--estimator", entry.name, *own, *task, *strength_flags]
     assert main(["train", file, *asked, "--model", model, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["fit"]["model"].startswith(f"{entry.name}, ")
