@@ -52,7 +52,7 @@ def test_separable_rows_of_any_size_are_certified_at_a_huge_C(loss: Loss, kind: 
 def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
-    asked = PassOrder([0], [Look(np.zeros(D + 1), telling=1.0)], loss, 1.0, N)
+    asked = PassOrder([0], [Look(np.zeros(D + 1), matrix_share=1.0)], loss, 1.0, N)
     small, large = (look_at_rows(one, asked) for one in cut(X, y, [20], SIGNS))
     assert small.sent == large.sent >= 8 * (D + 1) ** 2
     solution = solved(cut(X, y, [20], SIGNS), loss, 1.0)
@@ -63,7 +63,7 @@ def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
 def test_adding_answers_leaves_them_as_they_are() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
-    asked = PassOrder([0], [Look(np.ones(D + 1), np.zeros(D + 1), telling=1.0, kind=np.float64)], loss, 1.0, N)
+    asked = PassOrder([0], [Look(np.ones(D + 1), np.zeros(D + 1), matrix_share=1.0, kind=np.float64)], loss, 1.0, N)
     answers = [look_at_rows(one, asked) for one in cut(X, y, [20, 90], SIGNS)]
     before = [one.found.each[0].matrix.copy() for one in answers]
     both = add_answers([add_answers(answers[:2]), answers[2]])

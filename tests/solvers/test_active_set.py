@@ -24,7 +24,7 @@ from saddlesvm.solvers import DCD
 from saddlesvm.solvers.active_set import ActiveSet, Posed
 from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.free_rows import Question, free_rows, width_of
-from saddlesvm.solvers.newton import LEFT_OF_FALL
+from saddlesvm.solvers.newton import GAP_OF_FALL
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.over_passes import Setting
 from saddlesvm.solvers.search import PLACES
@@ -113,7 +113,7 @@ def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
             bound = dual_of(problem.C, plain, problem.regularizer.conjugate(solved.pull))
             assert bound <= best.primal + 1e-9 * abs(best.primal)
             if np.isinf(width):
-                assert bound >= best.primal - LEFT_OF_FALL * (before - best.primal) - 1e-8 * abs(best.primal)
+                assert bound >= best.primal - GAP_OF_FALL * (before - best.primal) - 1e-8 * abs(best.primal)
 
 
 def test_blocks_go_on_where_a_multitude_has_one_margin(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     problem, chosen, dense = posed(loss, layout)
     y, s = problem.y[chosen], problem.weights[chosen]
     w, back, along = np.random.default_rng(1).normal(size=(3, 5))
-    look = Look(w, back, telling=1.0, kind=np.float64, product=along, signs=True)
+    look = Look(w, back, matrix_share=1.0, kind=np.float64, product=along, signs=True)
     told, alpha = look.empty(), np.zeros(60)
     for part in (chosen[:7], chosen[7:]):
         look.add_to(told, problem.terms, part, alpha)
@@ -58,7 +58,7 @@ def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     assert told.bent == pytest.approx([40, np.count_nonzero(bend), (dense**2).sum()])
     assert np.allclose(alpha[chosen], a)
     assert not alpha[:10].any()
-    alone = Look(w, product=along, alone=True)
+    alone = Look(w, product=along, only_product=True)
     found = alone.empty()
     alone.add_to(found, problem.terms, chosen)
     assert found.product == pytest.approx(told.product)
@@ -71,7 +71,7 @@ def test_a_look_at_classes_tells_what_plain_sums_do(layout: str) -> None:
     codes = np.arange(60) % 3
     s = problem.weights[chosen]
     W, back = np.random.default_rng(2).normal(size=(2, 5, 3))
-    look = Look(W, back, telling=1.0, kind=np.float64)
+    look = Look(W, back, matrix_share=1.0, kind=np.float64)
     told = look.empty()
     terms = problem.terms._replace(y=codes.astype(np.float64))
     for part in (chosen[:7], chosen[7:]):

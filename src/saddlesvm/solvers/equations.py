@@ -33,11 +33,16 @@ ROWS_PER_PASS = 6.0
 # Relative residual at which conjugate gradients stop; the next step makes up for the rest.
 FORCING = 0.3
 MOST_PRODUCTS = 200  # iterations of conjugate gradients at most; guessed
-# Share that is added to the diagonal, for each feature: products in float64, in float32; derived
-# from their rounding.
+# What is added to the diagonal of the matrix for each feature, as a share of it, if its products
+# are summed in float64, and in float32; derived from their rounding.
 RAISED = (1e-15, 1e-7)
+# If a matrix has no Cholesky factor, so much is added to its diagonal, relative to the largest
+# place; then a hundred times as much, and so on. Both guessed.
+FIRST_LIFT = 1e-14
+LIFT_GROWTH = 100.0
+MOST_LIFTS = 8
 MOST_SECANTS = 8  # steps that correct a factor at most; guessed
-LEAST_BEND = 2.0**-52  # s.y, relative to the lengths of both, below which it is rounding
+LEAST_BEND = 2.0**-52  # s.y / (||s|| ||y||) below which it may be rounding alone
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -69,17 +74,19 @@ class Equations:
     def direction(self, gradient: np.ndarray) -> np.ndarray:
         """Return the solution of the equations at a gradient, corrected by the secants."""
         # The two loops of L-BFGS (Nocedal and Wright, algorithm 7.4), with the solution of the
-        # equations in the place of a scaled identity.
-        rest = -gradient
-        shares = []
+        # equations in the place of a scaled identity. First, newest pair first:
+        # alpha_i = s_i . q / s_i . y_i, and q <- q - alpha_i y_i.
+        q = -gradient
+        alphas = []
         for s, y in reversed(self.secants):
-            share = float(np.vdot(s, rest)) / float(np.vdot(s, y))
-            shares.append(share)
-            rest = rest - share * y
-        out = self.inverse(rest)
-        for (s, y), share in zip(self.secants, reversed(shares), strict=True):
-            out = out + (share - float(np.vdot(y, out)) / float(np.vdot(s, y))) * s
-        return out
+            alpha = float(np.vdot(s, q)) / float(np.vdot(s, y))
+            alphas.append(alpha)
+            q = q - alpha * y
+        r = self.inverse(q)
+        # Back again: beta_i = y_i . r / s_i . y_i, and r <- r + (alpha_i - beta_i) s_i.
+        for (s, y), alpha in zip(self.secants, reversed(alphas), strict=True):
+            r = r + (alpha - float(np.vdot(y, r)) / float(np.vdot(s, y))) * s
+        return r
 
     def learn(self, s: np.ndarray, y: np.ndarray) -> None:
         """Learn from a step s that changed the gradient by y, if the gradient rose along it."""
@@ -110,11 +117,11 @@ class MatrixEquations(Equations):
 
     def __init__(self, task: Task, curvature: PassCurvature) -> None:
         assert curvature.matrix is not None
-        ridge = np.maximum(task.ridge, task.held)
+        ridge = np.maximum(task.ridge, task.least_ridge)
         self.secants = []
         self.bent = curvature.bent
         matrix = task.C * curvature.matrix
-        # Products round in proportion to both features' sizes.
+        # A sum of products x_ij x_ik rounds in proportion to the root of both diagonal places.
         raised = RAISED[curvature.is_coarse] * ridge.size * matrix.diagonal()
         matrix.flat[:: ridge.size + 1] += ridge + raised
         self.factor = cholesky(matrix)
@@ -126,14 +133,13 @@ class MatrixEquations(Equations):
 
 
 def cholesky(matrix: np.ndarray) -> np.ndarray:
-    """Return the Cholesky factor of a matrix; raise its diagonal if that is nearly singular."""
-    # What is added grows a hundredfold until the factor exists.
+    """Return the Cholesky factor of a matrix; raise its diagonal if it is nearly singular."""
     lift = 0.0
-    for _ in range(8):
+    for _ in range(MOST_LIFTS):
         factor, failed = dpotrf(matrix, lower=1)
         if not failed:
             break
-        lift = max(100.0 * lift, 1e-14 * float(matrix.diagonal().max()))
+        lift = max(LIFT_GROWTH * lift, FIRST_LIFT * float(matrix.diagonal().max()))
         matrix.flat[:: matrix.shape[0] + 1] += lift
     return factor
 
@@ -145,7 +151,9 @@ def conjugate_gradients(
     most: int = MOST_PRODUCTS,
     forcing: float = FORCING,
 ) -> tuple[np.ndarray, bool]:
-    """Solve ``multiply(D) = target`` to a relative residual; return D and if that is reached."""
+    """Solve ``multiply(D) = target`` to a relative residual; return D, and if that is reached."""
+    # Nocedal and Wright, algorithm 5.3, with r the residual, y the preconditioned residual
+    # `solved`, and r . y its `size`.
     D = np.zeros_like(target)
     residual = target.copy()
     solved = precondition(residual)

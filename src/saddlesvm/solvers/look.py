@@ -37,43 +37,43 @@ class Look(NamedTuple):
     ----------
     W : ndarray of shape (d + 1,) or (d + 1, K)
         The weights to look at.
-    back : ndarray of shape (d + 1,) or (d + 1, K), or (0,)
-        The start of the step to W if losses along it are asked for; else empty.
-    telling : float
+    line_start : ndarray of shape (d + 1,) or (d + 1, K), or (0,)
+        The start of the step to W if losses at places of this line are asked for; else empty.
+    matrix_share : float
         The share of the rows that the matrix is made of; 0 for no matrix.
     kind : dtype
-        The precision of the matrix' products.
+        The precision in which the matrix is summed.
     product : ndarray of shape (d + 1,) or (0,)
         A direction whose product with the matrix is asked for, and the matrix' diagonal.
-    alone : bool
-        True if only that product is asked for.
-    along : float
+    only_product : bool
+        True if nothing but that product is asked for.
+    taken_share : float
         The share of the rows that may be taken along.
     shorten : tuple of (float, float, bool), optional
         How dual variables are shortened before they are summed, see
         :func:`~saddlesvm.problem.intercepts.shortening`: the dual variables of a free intercept
         have a given sum.
-    draw : int
-        Seed of the draw of rows for the matrix or to take along: another for each pass.
+    draw_seed : int
+        Seed of the draw of rows, for the matrix or to take along: another for each pass.
     signs : bool
         True if the sums of positive and negative dual variables are asked for.
     """
 
     W: np.ndarray
-    back: np.ndarray = UNASKED
-    telling: float = 0.0
+    line_start: np.ndarray = UNASKED
+    matrix_share: float = 0.0
     kind: type = np.float32
     product: np.ndarray = UNASKED
-    alone: bool = False
-    along: float = 0.0
+    only_product: bool = False
+    taken_share: float = 0.0
     shorten: tuple[float, float, bool] | None = None
-    draw: int = 0
+    draw_seed: int = 0
     signs: bool = False
 
     @property
     def nbytes(self) -> int:
         """Return the bytes that are sent."""
-        return self.W.nbytes + self.back.nbytes + self.product.nbytes
+        return self.W.nbytes + self.line_start.nbytes + self.product.nbytes
 
     def of_share(self, share: float) -> Look:
         """Return the question for a share of the rows, which is the same."""
@@ -81,7 +81,7 @@ class Look(NamedTuple):
 
     def empty(self) -> Looked:
         """Return the empty answer."""
-        side = self.W.shape[0] if self.telling > 0.0 else 0
+        side = self.W.shape[0] if self.matrix_share > 0.0 else 0
         return Looked(
             sums=np.zeros(LOSS_SUMS),
             signed=np.zeros(4),
@@ -90,7 +90,7 @@ class Look(NamedTuple):
             bent=np.zeros(3),
             matrix=np.zeros((side, side)),
             product=np.zeros(self.product.shape),
-            diagonal=np.zeros(0 if self.alone else self.product.shape),
+            diagonal=np.zeros(0 if self.only_product else self.product.shape),
             sizes=np.zeros(SIZES),
         )
 
@@ -117,14 +117,14 @@ class Look(NamedTuple):
         first, seed : int, default=0
             The number of the first row of `terms`, and that of the part: more seeds of the draw.
         """
-        random = np.random.default_rng([self.draw, seed, first])
+        random = np.random.default_rng([self.draw_seed, seed, first])
         place = strips_of(terms, members)
         drawn: list[tuple[np.ndarray, np.ndarray]] = []
         for rows, block in place.blocks():
             chosen = members[rows]
             norms = terms.norms[chosen]
             Z = place.scores(block, self.W)
-            if self.alone:
+            if self.only_product:
                 # The matrix times a direction, and nothing else.
                 into.product += place.pull(
                     block, self.curve(terms, chosen, Z, place.scores(block, self.product))
@@ -137,22 +137,24 @@ class Look(NamedTuple):
             else:
                 machine, A, bends, mean = self.look_at_margins(into, terms, chosen, norms, Z)
             into.pulled += place.pull(block, A)
-            if self.back.size:
-                self.look_along(into, machine, place.scores(block, self.back), Z)
+            if self.line_start.size:
+                self.look_along(into, machine, place.scores(block, self.line_start), Z)
             if alpha.size:
                 alpha[chosen] = A
             into.bent[:] += chosen.size, np.count_nonzero(mean), norms.sum()
-            # Rows for the matrix are drawn in proportion to what they add to its trace. Weighted by
-            # the inverse of their odds, they have the matrix of all rows as expectation.
-            if self.telling > 0.0:
-                some, odds = draw_rows(mean * norms, self.telling, random)
+
+            # The matrix sum_i bend_i x_i x_i'. Rows for the matrix are drawn in proportion to what
+            # they add to its trace. Weighted by the inverse of their odds, they have the matrix of
+            # all rows as expectation.
+            if self.matrix_share > 0.0:
+                some, odds = draw_rows(mean * norms, self.matrix_share, random)
                 drawn.append((rows.start + some, mean[some] / odds))
             if self.product.size:
                 change = machine.curve(rows, bends, place.scores(block, self.product))
                 into.product += place.pull(block, change)
                 into.diagonal += place.pull_squares(block, mean)
-            if self.along > 0.0:
-                some, odds = draw_rows(mean * norms, self.along, random)
+            if self.taken_share > 0.0:
+                some, odds = draw_rows(mean * norms, self.taken_share, random)
                 self.take_along(into, terms, chosen[some], bends[some] / odds[:, None], odds)
         if drawn:
             some, weights = (np.concatenate(found) for found in zip(*drawn, strict=True))
@@ -179,7 +181,7 @@ class Look(NamedTuple):
 
     @staticmethod
     def curve(terms: Terms, chosen: np.ndarray, z: np.ndarray, along: np.ndarray) -> np.ndarray:
-        """Return how much the dual variables of rows fall along changes of their scores z."""
+        """Return how much dual variables at scores z fall if the scores change by `along`."""
         weights = weights_at(terms.weights, chosen)
         machine = Binary(terms.loss, terms.y[chosen], weights if weights.size else 1.0)
         bends = machine.bend(np.arange(z.size), z, z, UNASKED, 0.0)
@@ -224,11 +226,12 @@ class Look(NamedTuple):
 def draw_rows(
     sizes: np.ndarray, share: float, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw about a share of the rows, in proportion to their sizes; return rows and odds."""
+    """Draw about a share of the rows; return them and their odds, in proportion to their sizes."""
     total = float(sizes.sum())
     if share >= 1.0 or not total > 0.0:
         some = np.flatnonzero(sizes > 0.0)
         return some, np.ones(some.size)
+    # The odds add up to the number of rows wanted, share * n, but for those cut at 1.
     odds = np.minimum(1.0, (share * sizes.size / total) * sizes)
     some = np.flatnonzero(random.random(sizes.size) < odds)
     return some, odds[some]
@@ -274,6 +277,16 @@ class Looked(PassSums):
     sizes: np.ndarray
     pieces: list[Taken] = field(default_factory=list)
 
+    @property
+    def n_bent(self) -> int:
+        """The number of rows that bend."""
+        return int(self.bent[1])
+
+    @property
+    def squared_norms(self) -> float:
+        """The sum of all squared norms."""
+        return float(self.bent[2])
+
 
 def strips_of(terms: Terms, members: np.ndarray) -> Memory:
     """Return some rows in blocks of about 2^18 values, in double precision."""
@@ -281,6 +294,6 @@ def strips_of(terms: Terms, members: np.ndarray) -> Memory:
     place.kind = FLOAT64
     if terms.X.sparse:
         indptr = terms.X.indptr
-        a_row = (indptr[-1] - indptr[0]) / max(1, terms.X.n_rows)
-        place.block = max(LEAST_ROWS, int(IN_CACHE / max(1.0, a_row)))
+        values_per_row = (indptr[-1] - indptr[0]) / max(1, terms.X.n_rows)
+        place.block = max(LEAST_ROWS, int(IN_CACHE / max(1.0, values_per_row)))
     return place

@@ -1,7 +1,8 @@
 """How rows respond to scores: the part of Newton's method that knows the loss.
 
-A machine answers scores z_i with dual variables a_i, which are dual feasible, and with their
-derivative. With a centre c and a proximity q a loss becomes its smoothed self,
+A machine has the labels and weights of some rows, and their loss. It answers scores z_i with dual
+variables a_i, which are dual feasible, and with `bends`, the derivatives -a_i': the second
+derivatives of the loss. With a centre c and a proximity q a loss becomes its smoothed self,
 
     e_i(z) = max_a  -s_i phi_i*(-a / s_i) - a z - (q / 2) (a - c_i)^2,
 
@@ -24,7 +25,10 @@ from saddlesvm.solvers.smoothed import NO_CENTRE, Answers, SmoothedTerms, answer
 if TYPE_CHECKING:
     from saddlesvm.problem.loss import Loss
 
-silent = np.errstate(all="ignore")  # both sides of each conditional of a loss are computed
+# Array code computes both sides of each condition in a loss, and one of them may overflow.
+silent = np.errstate(all="ignore")
+# Added to the first proximity, so that it is positive if all scores lie at the kink.
+LEAST_PROXIMITY = 1e-12
 
 
 class ResponseSums(NamedTuple):
@@ -55,7 +59,7 @@ class Binary:
         Weights of the rows.
     """
 
-    columns: tuple[int, ...] = ()  # the shape of a row's scores
+    columns: tuple[int, ...] = ()  # the shape of a row's scores: a number
 
     def __init__(self, loss: Loss, y: np.ndarray, s: np.ndarray | float) -> None:
         self.loss = loss
@@ -129,8 +133,8 @@ class Binary:
             # With h = s phi'' where the proximal step ends: h / (1 + q h), and 0 at a corner of
             # phi*.
             left, right = self.methods.slopes(self.loss, A, Z + q * (A - centre[rows]), y, s)
-            own = s * self.methods.curvature(self.loss, Z + q * (A - centre[rows]), y)
-            return np.where(left == right, own / (1.0 + q * own), 0.0)
+            h = s * self.methods.curvature(self.loss, Z + q * (A - centre[rows]), y)
+            return np.where(left == right, h / (1.0 + q * h), 0.0)
         # A piecewise linear loss: a dual variable falls by 1/q for each unit of its score if it is
         # inside its bounds and away from corners of phi*.
         left, right = self.methods.slopes(self.loss, A, Z + q * (A - centre[rows]), y, s)
@@ -172,10 +176,14 @@ class Binary:
         # A dual variable is inside its bounds, so that its row bends, if the score is nearer to the
         # kink than q times half the width of the bounds.
         centre = np.broadcast_to(0.5 * (low + high), Z.shape).copy()
-        to_kink = np.abs(1.0 - self.y * Z if is_classification(self.loss) else self.y - Z)
+        # The kink is at the margin y z = 1, or at the residual y - z = 0.
+        to_kink = np.abs(self.y - Z)
+        if is_classification(self.loss):
+            to_kink = np.abs(1.0 - self.y * Z)
+        # The mean, if so many scores lie at the kink that this share has no distance.
         near = float(np.quantile(to_kink, share)) or float(to_kink.mean())
         width = float(np.median(np.broadcast_to(high - low, Z.shape)))
-        return centre, 2.0 * near / width + 1e-12
+        return centre, 2.0 * near / width + LEAST_PROXIMITY
 
 
 class CompiledBinary(Binary):

@@ -21,7 +21,8 @@ Source: Nocedal and Wright (2006), "Numerical optimization", algorithm 5.3; Keer
 from __future__ import annotations
 
 import math
-from operator import itemgetter
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -59,8 +60,9 @@ CALLS = 1e-5  # seconds of a call; guessed
 FORCING = 0.1  # relative residual at which they stop: every step is searched exactly; guessed
 FIRST_SHARE = 0.5  # they are tried first, for this share of a factor's seconds; guessed
 LEAST_PRODUCTS = 10  # but only if the share allows so many products; guessed
-FIRST_PRODUCTS = 4.0  # expected products at least; guessed
-TYPICAL_PRODUCTS = 50.0  # expected products at most; guessed
+FIRST_PRODUCTS = 4.0  # products that are expected at least; guessed
+TYPICAL_PRODUCTS = 50.0  # products that are expected at most; guessed
+LEAST_DIAGONAL = 1e-12  # added to the diagonal that they divide by; guessed
 
 # A factor of an earlier point is the preconditioner for at most PATIENCE iterations, if a share of
 # at most MOST_CHANGED of the rows has a bend that changed by the factor CHANGED or more; guessed.
@@ -68,16 +70,37 @@ PATIENCE = 15
 CHANGED = 3.0
 MOST_CHANGED = 0.1
 
-
 # Rows a feature of a share whose factor is a preconditioner: more rows save iterations. A choice.
 SAMPLES = (4, 16)
 MOST_OF_ROWS = 0.5  # such a share has at most this part of the rows that bend; guessed
 FLOAT32_SHARE = 0.6  # seconds of products in float32 for those in float64; measured, 784 features
 
+# The ways, in the words of a trace.
 PRODUCTS = "conjugate gradients"
 FEATURES = "features"
 SHARE = "features, a share of the rows"
 ROWS = "rows"
+
+
+class Way(NamedTuple):
+    """A way to factor the matrix.
+
+    Attributes
+    ----------
+    name : {FEATURES, SHARE, ROWS}
+    seconds : float
+        What it takes, roughly.
+    n_rows : int
+        Rows that the factor is made of.
+    """
+
+    name: str
+    seconds: float
+    n_rows: int
+
+
+# The way if no factor is small enough.
+NO_FACTOR = Way(PRODUCTS, np.inf, 0)
 
 
 class FeatureFactor:
@@ -93,7 +116,7 @@ class FeatureFactor:
     Attributes
     ----------
     shares : ndarray of shape (n,)
-        The bends of all rows, divided by the largest one; of shape (0,) before the first matrix.
+        The bends of all rows, as shares of the largest one; of shape (0,) before the first matrix.
     matrix : ndarray of shape (d + 1, d + 1)
         ``sum_i share_i x_i x_i'``.
     """
@@ -123,7 +146,7 @@ class FeatureFactor:
         else:
             self.add_changes(bends / largest, kind)
             matrix = largest * self.matrix
-        # Products round in proportion to both features' sizes.
+        # A sum of products x_ij x_ik rounds in proportion to the root of both diagonal places.
         raised = RAISED[self.is_coarse] * self.ridge.size * matrix.diagonal()
         matrix.flat[:: self.ridge.size + 1] += self.ridge + raised
         self.factor = cholesky(matrix)
@@ -211,7 +234,7 @@ class MemoryEquations(Equations):
         self.task = task
         self.machine = task.machine
         # R of a free intercept is zero, but has to be positive if no row bends.
-        self.ridge = np.maximum(task.ridge, task.held)
+        self.ridge = np.maximum(task.ridge, task.least_ridge)
         self.secants: list[tuple[np.ndarray, np.ndarray]] = []
         self.factor: FeatureFactor | RowFactor | None = None
         self.factored_bends = np.empty(0)  # the bends of all rows that the factor was made for
@@ -285,7 +308,9 @@ class MemoryEquations(Equations):
         if not self.rows.size:
             # Only the regulariser bends.
             return target / self.ridge
-        way, seconds, count = self.cheapest_way()
+        cheapest = self.cheapest_way()
+        way = cheapest.name
+        seconds = cheapest.seconds
         self.way = way
 
         # 1. The factor of an earlier point as preconditioner, if nearly the same rows bend: for no
@@ -306,7 +331,7 @@ class MemoryEquations(Equations):
             tries = int(min(MOST_PRODUCTS, FIRST_SHARE * seconds / self.product_seconds()))
         if way == PRODUCTS or (tries >= LEAST_PRODUCTS and not self.is_stiff):
             curvature = self.task.place.diagonal(self.rows, self.bends[self.rows])
-            diagonal = self.ridge + 1e-12 + curvature
+            diagonal = self.ridge + LEAST_DIAGONAL + curvature
             D, is_solved = conjugate_gradients(
                 self.multiply, lambda residual: residual / diagonal, target, tries, self.forcing
             )
@@ -317,7 +342,7 @@ class MemoryEquations(Equations):
 
         # 3. A new factor; the memory of the earlier one is given back.
         former = None
-        return self.solve_by_factor(way, count, target)
+        return self.solve_by_factor(way, cheapest.n_rows, target)
 
     def solve_by_factor(self, way: str, count: int, target: np.ndarray) -> np.ndarray:
         """Solve the equations by a new factor.
@@ -367,11 +392,13 @@ class MemoryEquations(Equations):
         lower = self.factored_bends > CHANGED * self.bends
         return int(np.count_nonzero(higher | lower))
 
-    def cheapest_way(self) -> tuple[str, float, int]:
-        """Return the factor that likely takes the fewest seconds, these, and its rows or side."""
+    def cheapest_way(self) -> Way:
+        """Return the factor that likely takes the fewest seconds."""
         place = self.task.place
         exact = self.exact_factor()
-        changed = exact.count_changed(self.bends) if exact else self.rows.size
+        changed = self.rows.size
+        if exact is not None:
+            changed = exact.count_changed(self.bends)
         ways = list_ways(
             place.d,
             self.rows.size,
@@ -381,8 +408,8 @@ class MemoryEquations(Equations):
             self.task.most_side,
         )
         if not self.takes_shares:
-            ways = [each for each in ways if each[0] != SHARE]
-        return min(ways, key=itemgetter(1), default=(PRODUCTS, np.inf, 0))
+            ways = [each for each in ways if each.name != SHARE]
+        return min(ways, key=attrgetter("seconds"), default=NO_FACTOR)
 
     def exact_factor(self) -> FeatureFactor | None:
         """Return the factor of all rows over features, if it was the last one."""
@@ -422,8 +449,8 @@ def list_ways(
     values_per_row: float,
     is_sparse: bool,
     most: int = MOST_SIDE,
-) -> list[tuple[str, float, int]]:
-    """Return the factors that are small enough, with their rough seconds and their rows.
+) -> list[Way]:
+    """Return the factors that are small enough.
 
     `changed` rows are new in the matrix over features, or leave it.
     """
@@ -436,10 +463,10 @@ def list_ways(
         # About a tenth of the features of two rows coincide; a guess.
         inner = 0.1 * values_per_row / LOOP_SPEED
     # The matrix, and a third of the cube of its side for Cholesky.
-    found = []
+    found: list[Way] = []
     if side <= most:
         factor = side**3 / (3.0 * BLAS_SPEED)
-        found.append((FEATURES, changed * outer + factor, rows))
+        found.append(Way(FEATURES, changed * outer + factor, rows))
         # A share of sparse rows misses rare features.
         for per_feature in () if is_sparse else SAMPLES:
             count = int(per_feature * side)
@@ -448,9 +475,9 @@ def list_ways(
                 iterations = math.ceil(2.0 * math.log(2.0 / FORCING) / math.log(per_feature))
                 products = iterations * seconds_of_product(rows, values_per_row, is_sparse)
                 seconds = count * outer * FLOAT32_SHARE + factor + products
-                found.append((SHARE, seconds, count))
+                found.append(Way(SHARE, seconds, count))
     if rows <= min(most, SPANNING * side):
-        found.append((ROWS, rows * rows * inner + rows**3 / (3.0 * BLAS_SPEED), rows))
+        found.append(Way(ROWS, rows * rows * inner + rows**3 / (3.0 * BLAS_SPEED), rows))
     return found
 
 
@@ -481,7 +508,7 @@ def expected_seconds(problem: Problem, rows: int, condition: float, memory: floa
         # A share of the rows is enough for the matrix.
         rows = min(rows, enough_rows(problem.members.size, features, values, problem.sparse))
     ways = list_ways(features, rows, rows, values, problem.sparse, most)
-    found = [seconds for _, seconds, _ in ways]
+    found = [each.seconds for each in ways]
     # If other rows bend after each step, products take too many iterations to be counted on.
     if problem.is_cornerless or not found:
         found.append(by_products)

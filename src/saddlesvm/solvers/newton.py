@@ -58,48 +58,59 @@ from saddlesvm.solvers.task import Found, Task, evaluate, objective_at_zero, pul
 # Sums of float32 rows serve down to this relative gap; measured: their error is 1e-6.
 FLOAT32_GAP = 3e-5
 
-# A run on many rows begins on a share of them.
-AT_START = 15  # least rows of the share for each unknown; guessed
-SMALLER = 16  # the share has at most so many times fewer rows; guessed
-SHARE_GAP = 1e-3  # relative gap at which the share is left; guessed
-# Or if a step gains less than this of its objective; measured, 30,000 x 50 to 100,000 x 20.
+# A run on many rows begins on a share of them: one row in `stride`.
+SHARE_ROWS = 15  # least rows of the share for each unknown; guessed
+LEAST_STRIDE = 3  # a larger share is no share, but all rows; guessed
+MOST_STRIDE = 16  # guessed
+# The share is left at this relative gap; guessed. Or if a pass lowers the objective by less than
+# this part of it; measured, 30,000 x 50 to 100,000 x 20.
+SHARE_GAP = 1e-3
 LEAST_FALL = 0.02
 MOST_OF_SHARE = 30  # passes over the share at most; guessed
 
-# The curvature takes in more rows if a step leaves more than this share of the gap; guessed.
+# A step that leaves more than this share of the gap is slow: its equations do not serve again, or
+# the next ones are made of more rows; guessed.
 SLOW = 0.3
 
 # The proximal point method: the centre moves if the first term of the gap is at most CLOSE times
-# the second. Then q is divided by a factor: (Newton steps at this centre at most, factor); guessed.
+# the second. Then q is divided by the factor of the first pair (most steps, factor) that has at
+# least as many steps as this centre took; guessed.
 CLOSE = 0.3
 GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))
-# If conjugate gradients solve the equations, which get harder as q shrinks; guessed.
+# The same if conjugate gradients solve the equations, which get harder as q shrinks; guessed.
 SLOW_GROWTH = ((3, 1.5), (8, 2.0), (10**9, 1.5))
 # Fall of the dual objective, relative to it, that rounding of float32 sums explains; guessed.
-LAG = 1e-6
+DUAL_ROUNDING = 1e-6
 # Moves of the centre in a row while rounding hides what steps gain; guessed.
 MOST_HIDDEN = 3
 # First proximity of a one-class machine, in units of the median size of the first scores; guessed.
 FIRST_PROXIMITY = 0.1
-# A loss with corners takes a proximal term if fewer rows bend for each feature than this.
+# First share of the rows that bend for a loss with kinks: at least this, and at least so many rows
+# a feature; guessed.
+FIRST_BENDING = 0.1
+FIRST_BENDING_ROWS = 10.0
+# A loss with corners takes a proximal term if fewer rows bend for each feature than this: they do
+# not span the features; guessed.
 SPANNING = 0.8
-SMALL = 0.01  # that term, in units of the median C ||x_i||^2; guessed
+CORNER_PROXIMITY = 0.01  # its q, in units of the median C ||x_i||^2; guessed
 
-# What rounding explains, of an objective and of F at one centre, relative to them; guessed.
-RISE = 1e-10
-ROUNDED = 1e-13
+# Rise of F along a step, and fall of F at one centre, that rounding may explain, relative to F;
+# guessed.
+F_RISE = 1e-10
+F_FALL = 1e-13
 
-# The search goes back if the slope at the end of a step is this share of the first slope.
+# The search goes back if the slope at the end of a step is more than this share of the first slope;
+# guessed.
 TOO_STEEP = 0.5
-EXACT = 0.1  # the same if every step is searched
+EXACT = 0.1  # the same if every step is searched; guessed
 
 # Rows a feature below which descent comes before the first step of array code; guessed.
 FEW_ROWS = 20
 
-# A run for another method: its steps at most, and the gap at which it may end, relative to the fall
-# of the objective so far; guessed.
+# A run for another method (`best_from`): its steps at most, and the gap at which it may end,
+# relative to the fall of the objective so far; guessed.
 MOST_STEPS = 400
-LEFT_OF_FALL = 0.03
+GAP_OF_FALL = 0.03
 
 NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
 
@@ -148,7 +159,7 @@ class NewtonState(State):
     q : float
         Proximity; 0 for smooth losses, and until the first pass.
     fineness : float
-        How many times more rows the curvature is made of than at first.
+        The curvature is made of so many times more rows than at first.
     gap_before : float
         The gap of the point that the last step began at.
     inner, steps : int
@@ -242,18 +253,18 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
     start = work.step_start
     if start is not None:
         D = point.W - start.W
-        better = 0.0
+        better_place = 0.0
         if point.line is not None:
             # The pass has computed F at places of the line, too: take the lowest.
-            better = find_better(start.F, point.F, point.line)
-        if better > 0.0:
-            state.w = start.W + better * D
+            better_place = find_better(start.F, point.F, point.line)
+        if better_place > 0.0:
+            state.w = start.W + better_place * D
             work.step_start = None
             return False
         # Directional derivatives of F at the start and the end of the step.
         first_slope = float(np.vdot(start.gradient, D))
         last_slope = float(np.vdot(point.gradient, D))
-        is_higher = start.F + RISE * abs(start.F) < point.F
+        is_higher = start.F + F_RISE * abs(start.F) < point.F
         is_far = last_slope > 0.0 and (last_slope > TOO_STEEP * abs(first_slope) or is_higher)
         equations = work.equations
         if isinstance(equations, MemoryEquations):
@@ -283,7 +294,7 @@ def is_solved(task: Task, state: NewtonState, point: Found) -> bool:
     is_close = gap - point.fenchel_gap <= CLOSE * point.fenchel_gap
     # Few rows may be separable. The dual objective is then so far below the second term that a
     # point may seem solved and still lower it, as no solution does.
-    has_risen = point.dual >= state.centre_dual - LAG * abs(state.centre_dual)
+    has_risen = point.dual >= state.centre_dual - DUAL_ROUNDING * abs(state.centre_dual)
     return is_close and (has_risen or task.place.n >= FEW_ROWS * task.place.d)
 
 
@@ -293,9 +304,10 @@ def move_centre(state: NewtonState, point: Found) -> None:
     state.centre = point.A
     state.centre_dual = point.dual
     # The fewer steps this centre took, the more q may shrink.
-    has_products = work.equations is not None and work.equations.way == PRODUCTS
-    growth = SLOW_GROWTH if has_products else GROWTH
-    state.q /= next(factor for steps, factor in growth if state.inner <= steps)
+    growth = GROWTH
+    if work.equations is not None and work.equations.way == PRODUCTS:
+        growth = SLOW_GROWTH
+    state.q /= next(factor for most_steps, factor in growth if state.inner <= most_steps)
     state.inner = 0
     state.lowest_smoothed = np.inf
     # F has changed, but not the weights: their scores serve again.
@@ -368,7 +380,7 @@ def take_step(task: Task, state: NewtonState, point: Found, gap: float) -> None:
 def add_proximity(task: Task, state: NewtonState, point: Found, equations: Equations) -> None:
     """Give a loss with corners a proximal term: so few rows bend that they change at each step."""
     work = state.work
-    state.q = SMALL * coordinate_curvature_of(task)
+    state.q = CORNER_PROXIMITY * coordinate_curvature_of(task)
     state.remark = f"a proximal term, since {equations.bent} rows bend"
     # The best dual variables so far are its centre.
     if work.highest is not None:
@@ -405,10 +417,10 @@ def begin(task: Task, state: NewtonState) -> None:
     machine = task.machine
 
     # Many rows, and no point is given: a share of them, every stride-th, is solved first.
-    stride = min(SMALLER, place.n // (AT_START * state.w.size))
+    stride = min(MOST_STRIDE, place.n // (SHARE_ROWS * state.w.size))
     is_given = bool(state.w.any())
-    if stride >= 3 and place.n * place.d > IN_CACHE and not is_given:
-        few = task.take(stride)
+    if stride >= LEAST_STRIDE and place.n * place.d > IN_CACHE and not is_given:
+        few = task.take_share(stride)
         state.w, passes = solve_roughly(few, state.w)
         state.rows_touched += passes * few.place.n
 
@@ -432,10 +444,12 @@ def smooth(task: Task, machine: Binary, state: NewtonState, Z: np.ndarray) -> No
     """Choose the first proximity of a loss with kinks, by the scores at the first point."""
     if not state.centre.size:
         # Enough rows bend for the curvature of all features.
-        share_of_rows = min(1.0, max(0.1, 10.0 * task.place.d / task.place.n))
+        spanning = FIRST_BENDING_ROWS * task.place.d / task.place.n
+        share_of_rows = min(1.0, max(FIRST_BENDING, spanning))
         state.centre, state.q = machine.first_proximity(Z, share_of_rows)
     elif task.is_one_class:
-        # The scores of a one-class machine grow with C, and the proximity with them.
+        # The scores of a one-class machine grow with C, and the proximity with them. If they are
+        # zero, it is C.
         state.q = FIRST_PROXIMITY * float(np.median(np.abs(Z))) or task.C
     else:
         # From dual variables that are nearly right: as large as the curvature of a coordinate step.
@@ -452,8 +466,8 @@ def find_even_start(problem: Problem) -> Point:
     """Return the first point of a one-class machine, whose dual variables have a given sum.
 
     They go the same share of the way to their bounds: w is then the mean of the rows, times the
-    sum. The objective is ``R(w)`` plus a term of the first degree in w and the intercept: multiply
-    C by a number, and the solution is multiplied by it.
+    sum. If C is multiplied by a number, so is the solution: the objective is ``R(w)`` plus a term
+    of the first degree in w and the intercept.
     """
     alpha = problem.balance(np.zeros(problem.y.size))
     w = dual_weights(problem, alpha)
@@ -469,8 +483,9 @@ def needs_descent(problem: Problem) -> bool:
         return False
     rows = problem.members.size
     if problem.in_arrays:
-        # Array code begins at zero, unless rows are so few that they may be separable: dual
-        # variables then lie far below C, and no proximal term fits them from the start.
+        # Array code begins at zero, unless the loss has corners and rows are so few that they may
+        # be separable: dual variables then lie far below C, and no proximal term fits them at
+        # first.
         return not problem.is_cornerless and rows < FEW_ROWS * problem.n_features
     # A smooth loss over many rows a feature begins at the solution of a share of the rows instead.
     return not (problem.is_smooth and has_share(problem))
@@ -478,7 +493,7 @@ def needs_descent(problem: Problem) -> bool:
 
 def has_share(problem: Problem) -> bool:
     """Return True if the rows are so many that a run begins on a share of them."""
-    return problem.members.size >= 3 * AT_START * (problem.n_features + 1)
+    return problem.members.size >= LEAST_STRIDE * SHARE_ROWS * (problem.n_features + 1)
 
 
 def descend_first(problem: Problem, seed: int, epochs: int) -> tuple[Point, int]:
@@ -525,7 +540,7 @@ def judge(task: Task, state: NewtonState, point: Found, target: float) -> None:
     is_lower = point.primal < best.primal
     is_higher = dual > best.dual
     state.idle_passes = 0 if is_lower or is_higher else state.idle_passes + 1
-    if state.lowest_smoothed - ROUNDED * abs(point.F) > point.F:
+    if state.lowest_smoothed - F_FALL * abs(point.F) > point.F:
         state.lowest_smoothed = point.F
         state.idle_passes = 0
 
@@ -559,7 +574,8 @@ def go_back(
     D = end.W - start.W
     if not task.keeps_scores:
         # Without scores, the minimum of a cubic through both ends is the next end of the same step.
-        state.w = start.W + find_lowest(start.F, end.F, first_slope, last_slope) * D
+        place = find_lowest(start.F, end.F, first_slope, last_slope)
+        state.w = start.W + place * D
         return
 
     # Scores are linear along the step, so that slopes of F need no pass over the rows:
@@ -568,15 +584,15 @@ def go_back(
     ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))
     all_rows = slice(0, task.place.n)
 
-    def slope_at(share: float) -> float:
-        W = start.W + share * D
-        A = task.machine.dual_variables(all_rows, start.Z + share * dZ, state.centre, state.q)
+    def slope_at(place: float) -> float:
+        W = start.W + place * D
+        A = task.machine.dual_variables(all_rows, start.Z + place * dZ, state.centre, state.q)
         return float(np.vdot(ridge * W + task.linear, D) - task.C * np.vdot(A, dZ))
 
-    share = find_least(slope_at, first_slope, last_slope)
-    state.w = start.W + share * D
+    place = find_least(slope_at, first_slope, last_slope)
+    state.w = start.W + place * D
     # The next pass has its scores, and visits only rows whose dual variables change.
-    state.work.precomputed = replace(end, Z=start.Z + share * dZ)
+    state.work.precomputed = replace(end, Z=start.Z + place * dZ)
     state.work.step_start = None
 
 
@@ -691,7 +707,7 @@ class Newton(SolverBase):
                 primal = state.best.primal
                 if first_primal == np.inf:
                     first_primal = primal
-                enough = max(gap, share * abs(primal), LEFT_OF_FALL * (first_primal - primal))
+                enough = max(gap, share * abs(primal), GAP_OF_FALL * (first_primal - primal))
                 if primal - state.best.dual <= enough:
                     break
         state.best.alpha = problem.scatter(state.best.alpha)
@@ -709,7 +725,8 @@ class Newton(SolverBase):
         alpha = problem.scatter(state.best.alpha)
         is_constrained = problem.intercept.constrained
         if lowest is not None and is_constrained and lowest.dual > state.best.dual:
-            # Their sum was not worth a pass yet: the certificate gives them the required one.
+            # These dual variables may be better, but it was not worth a pass yet to give them the
+            # required sum: the certificate does so.
             alpha = problem.scatter(lowest.A)
         if not problem.intercept.homogeneous:
             # The certificate takes the weights that belong to these dual variables.

@@ -28,7 +28,7 @@ from saddlesvm.solvers.active_set import FILLED, ActiveSet
 from saddlesvm.solvers.base import nothing, start_alpha
 from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary
-from saddlesvm.solvers.newton import AT_START
+from saddlesvm.solvers.newton import SHARE_ROWS
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses, is_wide
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.sweeps import (
@@ -303,7 +303,7 @@ def needs_sample(problem: Problem, state: PassesState) -> bool:
         return False
     n_blocks = reader_of(problem).n_blocks
     return (
-        n_blocks >= FEWEST_BLOCKS and problem.members.size / n_blocks >= AT_START * method.at.size
+        n_blocks >= FEWEST_BLOCKS and problem.members.size / n_blocks >= SHARE_ROWS * method.at.size
     )
 
 

@@ -158,29 +158,29 @@ class NewtonOverPasses(OverPasses):
         """Return the question of the next pass."""
         if self.inner.under_way:
             assert self.found is not None
-            return Look(self.found.W, product=self.inner.direction, alone=True)
+            return Look(self.found.W, product=self.inner.direction, only_product=True)
         # Losses at places of the line, while the gap is large.
-        back = nothing()
+        line_start = nothing()
         base = self.run.work.step_start
         if base is not None and self.gap > FAR:
-            back = base.W
+            line_start = base.W
         # No pass is for an evaluation alone: it multiplies the last direction, too.
         product = nothing()
         if self.wide and not self.takes_along:
             product = self.inner.direction if self.inner.direction.size else self.at
         return Look(
             self.at,
-            back,
+            line_start,
             self.share_for_matrix(),
             np.float32 if self.run.fineness == 1.0 else np.float64,
             product,
-            along=self.room if self.takes_along else 0.0,
-            draw=self.passes,
+            taken_share=self.room if self.takes_along else 0.0,
+            draw_seed=self.passes,
             signs=self.free > 0.0,
         )
 
     def share_for_matrix(self) -> float:
-        """Return the share of the rows that tells the matrix; 0 if the last one may serve again."""
+        """Return the share of the rows for the matrix; 0 if the last one may serve again."""
         if self.wide or self.takes_along:
             return 0.0
         d = self.at.shape[0] - 1
@@ -214,10 +214,10 @@ class NewtonOverPasses(OverPasses):
         self.found = add_up(task, self.at, nothing(), nothing(), sums, 0.0, found.pulled, True)
         apart = max(self.found.primal - self.found.dual, 0.0)
         self.gap = relative(apart, self.found.primal, self.found.dual)
-        if asked.back.size:
+        if asked.line_start.size:
             # The objective at places of the line from the last point.
-            ahead = self.at - asked.back
-            points = (asked.back + place * ahead for place in PLACES)
+            ahead = self.at - asked.line_start
+            points = (asked.line_start + place * ahead for place in PLACES)
             ridge = task.ridge.reshape(-1, *(1,) * (self.at.ndim - 1))
             charged = np.array([0.5 * float(np.vdot(W, ridge * W)) for W in points])
             self.found.line = primal_of(setting.C, found.line, charged)
@@ -231,7 +231,7 @@ class NewtonOverPasses(OverPasses):
     def penalty(self, setting: Setting) -> np.ndarray:
         """Return the diagonal of the regulariser, positive."""
         task = self.make_task(setting)
-        penalty: np.ndarray = np.maximum(task.ridge, task.held)
+        penalty: np.ndarray = np.maximum(task.ridge, task.least_ridge)
         return penalty
 
     def begin_products(self, setting: Setting) -> None:
@@ -241,7 +241,7 @@ class NewtonOverPasses(OverPasses):
         run = self.run
         assert found is not None
         assert told is not None
-        self.active = int(told.bent[1])
+        self.active = told.n_bent
         run.active = self.active
         is_due = needs_step(self.make_task(setting), run, found, setting.tol)
         self.at = run.w
@@ -282,15 +282,15 @@ class NewtonOverPasses(OverPasses):
         told = self.told
         if self.takes_along or told is None:
             return task
-        if told.bent[1] == 0.0 and told.pulled.any():
+        if told.n_bent == 0 and told.pulled.any():
             # If no row bends, but some pull, a step assumes that a share of them all bends: else it
             # is far too long.
-            task.held = max(FREE, LEAST_BEND * self.largest_bend(setting, told))
+            task.least_ridge = max(FREE, LEAST_BEND * self.largest_bend(setting, told))
         return task
 
     def largest_bend(self, setting: Setting, told: Looked) -> float:
         """Return the mean diagonal of Newton's matrix if every row bends as much as it can."""
-        return float(setting.C * setting.loss.largest_curvature() * told.bent[2] / self.at.size)
+        return setting.C * setting.loss.largest_curvature() * told.squared_norms / self.at.size
 
     def choose(self, setting: Setting, pieces: list[Taken] | None = None) -> None:
         """Choose the point of the next pass, by the sums of the last one and rows taken along."""
@@ -300,13 +300,13 @@ class NewtonOverPasses(OverPasses):
         assert found is not None
         assert told is not None
         assert self.asked is not None
-        bent = int(told.bent[1])
+        bent = told.n_bent
         if self.takes_along:
             bends = curvature_of_sample(bent, pieces or [], self.at.shape[1])
         else:
             matrix = told.matrix if told.matrix.size else None
             is_coarse = run.fineness == 1.0
-            is_whole = self.asked.telling >= 1.0
+            is_whole = self.asked.matrix_share >= 1.0
             bends = PassCurvature(bent, matrix, is_coarse, None, nothing(), None, is_whole)
         found.curvature = bends
         base = run.work.step_start

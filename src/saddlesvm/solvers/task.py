@@ -12,17 +12,17 @@ from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
 
-ZEROS = 2**18  # scores at zero that are evaluated at once: 2 MB; guessed
-LONG = 8  # passes without a lower objective or a higher bound; guessed
-# R of a free intercept in equations: positive, so that a step is finite where no row bends;
-# guessed.
+ZEROS = 2**18  # scores of zero that are evaluated at once: 2 MB; guessed
+LONG = 8  # passes without a lower objective or a higher bound that end a run; guessed
+# What equations take for the zero in R that belongs to a free intercept: positive, so that a step
+# is finite if no row bends; guessed.
 FREE = 1e-8
 # Squared norm of weights, relative to what their terms could add up to, that counts as zero;
 # guessed.
 NOTHING = 1e-10
 # Share of the required sum that dual variables may lack when they are judged; guessed.
 BALANCED = 1e-3
-RUN = 16  # neighbouring rows of a share: memory is read in longer pieces; guessed
+NEIGHBOURS = 16  # rows of a share that stand side by side: memory is read in long pieces; guessed
 
 
 @dataclass
@@ -41,8 +41,8 @@ class Task:
     keeps_scores : bool
         True if points hold the scores and dual variables of all rows; otherwise a pass forgets them
         block by block.
-    held : float
-        The least diagonal of R in Newton's equations.
+    least_ridge : float
+        Newton's equations take this for a smaller number on the diagonal of R.
     patience : int
         Passes in a row without a better bound after which rounding leaves nothing to gain.
     balance : callable, optional
@@ -65,16 +65,17 @@ class Task:
     C: float
     keeps_factor: bool = False
     keeps_scores: bool = True
-    held: float = FREE
+    least_ridge: float = FREE
     patience: int = LONG
     balance: Callable[[Found], tuple[np.ndarray, float]] | None = None
     linear: np.ndarray = field(default_factory=lambda: np.zeros(1))
     norms: np.ndarray = field(default_factory=lambda: np.empty(0))
     most_side: int = 5000
 
-    def take(self, stride: int) -> Task:
-        """Return the task of every k-th run of 16 rows, weighted as if they were all."""
-        rows = np.flatnonzero(np.arange(self.place.n) // RUN % stride == 0)
+    def take_share(self, stride: int) -> Task:
+        """Return the task of every stride-th group of 16 rows, weighted as if they were all."""
+        # The losses of the share stand for all losses: C grows as the number of rows shrinks.
+        rows = np.flatnonzero(np.arange(self.place.n) // NEIGHBOURS % stride == 0)
         C = self.C * self.place.n / rows.size
         few = self.place.take(rows)
         norms = self.norms[rows] if self.norms.size else self.norms
@@ -86,12 +87,13 @@ class Task:
         """Return True if a one-class machine's weights are zero up to rounding."""
         if not self.is_one_class:
             return False
-        features = self.C * point.pulled[:-1]
+        # The weights that belong to the dual variables, w = C sum_i a_i x_i, and C times their sum.
+        w = self.C * point.pulled[:-1]
         size = float(self.linear[-1])
         # The gradient at the intercept is what the dual variables lack of their sum.
         if abs(float(point.gradient[-1])) > BALANCED * abs(size):
             return False
-        return float(features @ features) <= NOTHING * size * size
+        return float(w @ w) <= NOTHING * size * size
 
     @property
     def is_one_class(self) -> bool:
@@ -153,12 +155,13 @@ class Found:
     gradient : ndarray
         The gradient of the smoothed objective F.
     F, primal, dual : float
-        The dual objective is an estimate until dual variables have the sum that a free intercept
-        asks for.
+        The smoothed objective, and both objectives. The dual one is an estimate until dual
+        variables have the sum that a free intercept asks for.
     fenchel_gap : float
         The second term of the gap, ``C sum_i [s_i phi_i(z_i) + s_i phi_i*(-a_i / s_i) + a_i z_i]``:
         how far the dual variables are from slopes of the loss.
     sums : ResponseSums
+        Of the losses and the conjugates over the rows.
     is_fresh : bool
         True if scores and pull were computed from all rows in this pass, in double precision.
     curvature : PassCurvature, optional
@@ -235,14 +238,15 @@ def add_up(
     """Return the point at W, with objectives and gradient, from the sums over all rows."""
     machine = task.machine
     ridge = task.ridge.reshape(-1, *(1,) * len(machine.columns))
-    # 1/2 W'RW + linear . W, and its conjugate at V.
+    # 1/2 W'RW + linear . W, and its conjugate 1/2 V'RV at V = C sum_i a_i x_i - linear.
     regularizer = 0.5 * float(np.vdot(W, ridge * W))
     regularizer += float(np.sum(task.linear * W))
     V = task.C * pulled - task.linear
     conjugate = 0.5 * float(np.vdot(V, ridge * V))
     gradient = ridge * W - V
-    # A free intercept has no part in the norm; its dual variables must have a certain sum instead.
-    # About what it will cost the dual objective to give them the sum:
+    # A free intercept b has no part in the norm; its dual variables must have a certain sum
+    # instead. They lack r = R W - V of it at the intercept. To give them the sum costs the dual
+    # objective about |r b| + r^2 / 2.
     lacking_sum = gradient * (1.0 - ridge)
     conjugate += float(np.abs(lacking_sum * W).sum()) + 0.5 * float(
         np.vdot(lacking_sum, lacking_sum)
