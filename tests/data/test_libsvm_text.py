@@ -152,6 +152,13 @@ def test_a_fault_behind_the_first_block_is_named_by_its_line(tmp_path: Path) -> 
         read(path, n_features=2)
 
 
+def test_query_ids_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.svm"
+    path.write_text("1 1:2\n" * 50 + "1 qid:3 2:1\n")
+    with pytest.raises(DataError, match="line 51: found 'qid:3'; query ids are not read: remove them"):
+        read(path)
+
+
 def test_share_of_the_file_is_told(tmp_path: Path) -> None:
     path = tmp_path / "t.svm"
     path.write_text("1 1:2\n" * 300_000 + "0 2:1\n" * 1_500_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_iris
 
 from saddlesvm import LinearSVC, LinearSVR, NotCertifiedWarning, leave_one_out
 from saddlesvm.estimators.automatic_C import AutomaticC
@@ -260,3 +261,20 @@ def test_C_auto_says_how_far_its_error_is_proven():
     low, high = choice.error_bounds
     assert low == high
     assert abs(choice.error - low) <= 2 / N
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge", "logistic", "hinge"])
+def test_rows_of_weight_zero_change_no_estimate_of_other_rows(loss: str) -> None:
+    data = load_iris()
+    weights = np.where(np.arange(150) % 5 == 0, 0.0, 1.0)
+    counted = weights > 0.0
+    model = LinearSVC(loss=loss, tol=1e-8).fit(data.data, data.target, sample_weight=weights)
+    found = leave_one_out(model, data.data, data.target, sample_weight=weights)
+    fewer = LinearSVC(loss=loss, tol=1e-8).fit(data.data[counted], data.target[counted])
+    alone = leave_one_out(fewer, data.data[counted], data.target[counted])
+    assert found.error == pytest.approx(alone.error, abs=0.01)
+    np.testing.assert_allclose(found.margins[counted], alone.margins, rtol=0.05, atol=0.05)
+    # A row that does not count is predicted by the model itself.
+    own = model.decision_function(data.data[~counted])
+    np.testing.assert_allclose(found.margins[~counted], own, atol=1e-2)
+    assert (found.low <= found.high).all()

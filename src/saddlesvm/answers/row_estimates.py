@@ -26,7 +26,7 @@ tuning in high dimensions"; Rad and Maleki (2020) for smooth losses.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotri
@@ -198,7 +198,12 @@ def bounds_of_dual_point(
     """
     if problem.intercept.constrained:
         return np.full(z.size, -np.inf), np.full(z.size, np.inf)
-    judged = evaluate(problem, Point(w, beta / problem.C), given_offset=True)
+    # A row of weight zero has no part in the objective: its share of the dual would be 0 / 0.
+    weights = problem.pointwise.weights
+    counted = problem
+    if weights.size and not weights.all():
+        counted = replace(problem, members=np.flatnonzero(weights))
+    judged = evaluate(counted, Point(w, beta / problem.C), given_offset=True)
     certificate = judged.certificate
     alpha = judged.alpha
     if certificate.dual == 0.0 and certificate.dual_rounding == 0.0:

@@ -217,6 +217,8 @@ def _fault_of(
     largest = float(np.finfo(dtype).max)
     for pair in pairs:
         match = _PAIR.fullmatch(pair)
+        if pair.startswith("qid:"):
+            return f"found {pair!r}; query ids are not read: remove them"
         if match is None or not is_number(match[2]):
             return f"found {pair!r}; index:value is needed, a whole number and a number"
         index = int(match[1])
