@@ -35,7 +35,7 @@ from saddlesvm.cluster.method import LARGEST, ROW_SIZES, SIZES, ClusterMethod, C
 from saddlesvm.cluster.partition import Partition, join_partitions, take_rows
 from saddlesvm.cluster.tasks import Answer, add_costs, measure_cost
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.problem.bounds import PointSizes, add_sizes, bound_sums
+from saddlesvm.problem.bounds import LossSums, PointSizes, add_sizes, bound_sums
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
@@ -291,7 +291,7 @@ class DualRounds(ClusterMethod):
             self.pulls[k] = report.pulls[k]
             sizes = report.sizes[k]
             point = PointSizes(*sizes[ROW_SIZES:].tolist())
-            found = tuple(report.found[k].tolist())
+            found = LossSums(*report.found[k].tolist())
             sums = bound_sums(self.plan.facts(sizes), found, point, self.W[k], self.pulls[k])
             self.certify_problem(k, sums, self.W[k])
 

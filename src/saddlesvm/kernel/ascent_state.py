@@ -206,11 +206,11 @@ def measure_gap(problem: KernelProblem, state: KernelState, parts: list[np.ndarr
     for k, (part, side) in enumerate(zip(parts, problem.sides, strict=True)):
         z = state.f[part]
         state.offsets[k] = side.intercept.best(terms, part, z, float(state.offsets[k]))
-        charge, conjugate, coupled, *_ = loss_sums(terms, part, z, state.offsets[k], alpha)
-        paid += charge + side.intercept.paid(float(state.offsets[k]))
-        conjugates += conjugate
+        sums = loss_sums(terms, part, z, state.offsets[k], alpha)
+        paid += sums.paid + side.intercept.paid(float(state.offsets[k]))
+        conjugates += sums.conjugates
         # Half the squared norm is (1/2) beta' f.
-        norm += 0.5 * problem.C * coupled
+        norm += 0.5 * problem.C * sums.products
     primal = primal_of(problem.C, paid, norm)
     dual = dual_of(problem.C, conjugates, norm)
     state.estimate = Certificate(primal, dual).relative_gap

@@ -94,7 +94,7 @@ def loss_units(loss: Loss) -> int:
 
 
 class Bounded(NamedTuple):
-    """A number as it was computed, and by how much the exact number can be larger."""
+    """A number as it was computed, and by how much the exact number can be larger (`off`)."""
 
     value: float
     off: float = 0.0
@@ -375,7 +375,9 @@ def unbalance(
     missing = abs(point.positive - point.negative - total)
     missing += sign_rounding * (point.positive + point.negative)
     missing += UNIT * abs(total)
-    heavier = point.positive if point.positive - point.negative > total else point.negative
+    heavier = point.negative
+    if point.positive - point.negative > total:
+        heavier = point.positive
     if heavier > 0.0:
         return SLACK * missing / heavier
     return math.inf if missing > 0.0 else 0.0
@@ -462,6 +464,30 @@ def move_to_sum(
 # ---- The four numbers of a certificate
 
 
+class LossSums(NamedTuple):
+    """The sums over the rows of a certificate: weights with margins z, and a dual point a.
+
+    The sums of products are infinite if the margins with this dual point are not known.
+
+    Attributes
+    ----------
+    paid : float
+        Of the losses, ``s_i phi_i(z_i)``.
+    conjugates : float
+        Of ``s_i phi_i*(-a_i / s_i)``.
+    products : float
+        Of ``a_i z_i``; C times it is v . w.
+    conjugate_sizes, product_sizes : float
+        Of the sizes of the terms of these two, in proportion to which they round.
+    """
+
+    paid: float
+    conjugates: float
+    products: float
+    conjugate_sizes: float
+    product_sizes: float
+
+
 class Sums(NamedTuple):
     """The four numbers that a certificate is made of, and what rounding can have done to them.
 
@@ -492,30 +518,33 @@ class Sums(NamedTuple):
     at_zero: float = 0.0
 
 
-def primal_of(C: float, paid: Value, charged: Value) -> Value:
-    """The primal objective in the C form, from losses and regulariser: computed nowhere else."""
-    return charged + C * paid
+def primal_of(C: float, paid: Value, regularizer: Value) -> Value:
+    """The primal objective ``R(w) + C sum_i s_i phi_i``: computed nowhere else."""
+    return regularizer + C * paid
 
 
-def dual_of(C: float, conjugates: Value, charged: Value) -> Value:
-    """The dual objective in the C form, from conjugates and R*: computed nowhere else."""
-    return -C * conjugates - charged
+def dual_of(C: float, conjugates: Value, regularizer_conjugate: Value) -> Value:
+    """The dual objective ``-C sum_i s_i phi_i*(-a_i / s_i) - R*(v)``: computed nowhere else."""
+    return -C * conjugates - regularizer_conjugate
 
 
 def assemble_sums(
-    C: float, paid: Bounded, conjugates: Bounded, own: Bounded, reached: Bounded
+    C: float,
+    paid: Bounded,
+    conjugates: Bounded,
+    regularizer: Bounded,
+    regularizer_conjugate: Bounded,
 ) -> Sums:
-    """The four numbers with bounds on their rounding: every certificate's account is made here.
-
-    Parameters
-    ----------
-    own, reached : Bounded
-        The regulariser of the primal point, and its conjugate of the dual point.
-    """
-    above = own.off + C * paid.off
-    below = reached.off + C * conjugates.off
+    """The four numbers with bounds on their rounding: every certificate's account is made here."""
+    above = regularizer.off + C * paid.off
+    below = regularizer_conjugate.off + C * conjugates.off
     return Sums(
-        paid.value, conjugates.value, own.value, reached.value, SLACK * above, SLACK * below
+        paid=paid.value,
+        conjugates=conjugates.value,
+        regularizer=regularizer.value,
+        regularizer_conjugate=regularizer_conjugate.value,
+        primal_rounding=SLACK * above,
+        dual_rounding=SLACK * below,
     )
 
 
@@ -548,7 +577,7 @@ class Facts(NamedTuple):
 
 def bound_sums(
     facts: Facts,
-    found: tuple[float, ...],
+    sums: LossSums,
     sizes: PointSizes,
     w: np.ndarray,
     pull: np.ndarray | None,
@@ -563,10 +592,8 @@ def bound_sums(
     Parameters
     ----------
     facts : Facts
-    found : tuple of float
-        The sums of :func:`~saddlesvm.problem.sums.loss_sums` for w and the dual point: of losses,
-        of conjugates, of ``a_i z_i``, and of the sizes of the last two. The third and the fifth are
-        infinite if w has no margins with this dual point.
+    sums : LossSums
+        Of w and the dual point.
     sizes : PointSizes
     w : ndarray of shape (d + 1,)
     pull : ndarray of shape (d + 1,), optional
@@ -582,7 +609,6 @@ def bound_sums(
     near : NearPull, optional
         If the pull is known better, and the penalty holds no square: it is taken instead.
     """
-    paid, conjugates, coupled, charged, crossed = found
     loss, C, regularizer, rows = facts
     own = regularizer.value(w)
     norm = norm_of_half(own) if regularizer.is_half_square else norm_of(w)
@@ -598,17 +624,18 @@ def bound_sums(
         move = STILL
         if regularizer.intercept.constrained:
             total = regularizer.intercept.total
-            move = move_to_sum(sizes, rows.rows, charged, total)
+            move = move_to_sum(sizes, rows.rows, sums.conjugate_sizes, total)
 
     # Products that underflow; the norm of tiny weights is zero itself.
     underflow = 0.0
     if sizes.pulled != 0.0 or regularizer.seen(w).any():
         underflow = UNDERFLOW * (1.0 + C) * (rows.rows + w.size)
 
-    # v . w - R(w), the first part of bound (4), by the margins: v . w = C sum a_i z_i.
-    pairs = gamma(rows.terms + MARGIN_UNITS) * norm * sizes.pulled
-    pairs += gamma(loss.additions + 4.0) * crossed
-    through = Bounded(C * coupled - own, C * pairs + units)
+    # v . w - R(w), the first part of bound (4), by the margins: v . w = C sum a_i z_i. The products
+    # are off by bound (1) on the margins, and their sum by the additions.
+    products_off = gamma(rows.terms + MARGIN_UNITS) * norm * sizes.pulled
+    products_off += gamma(loss.additions + 4.0) * sums.product_sizes
+    through = Bounded(C * sums.products - own, C * products_off + units)
 
     # How far the exact pull of the variables is from the computed one, bound (3), and from that to
     # the pull of variables with the sum asked for.
@@ -625,13 +652,19 @@ def bound_sums(
             pull = near.pull
             distance = near.errors + move.share * near.sizes + 4.0 * UNIT * np.abs(pull)
         shorter = regularizer.find_shortening(pull, distance)
-        reached = Bounded(regularizer.conjugate((1.0 - shorter) * pull), C * charged * shorter)
+        # Conjugates are convex and zero at zero: shorter variables cost at most that share of them.
+        off = C * sums.conjugate_sizes * shorter
+        reached = Bounded(regularizer.conjugate((1.0 - shorter) * pull), off)
+    if pull is not None:
+        reached = Bounded(reached.value, reached.off + underflow)
+    paid_off = paid_rounding(loss, sums.paid, rows, sizes, errors, around)
+    conjugates_off = conjugate_rounding(loss, sums.conjugate_sizes, sizes) + move.charged
     return assemble_sums(
         C,
-        Bounded(paid, paid_rounding(loss, paid, rows, sizes, errors, around)),
-        Bounded(conjugates, conjugate_rounding(loss, charged, sizes) + move.charged),
+        Bounded(sums.paid, paid_off),
+        Bounded(sums.conjugates, conjugates_off),
         Bounded(own, units + underflow),
-        Bounded(reached.value, reached.off + (0.0 if pull is None else underflow)),
+        reached,
     )
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from saddlesvm.problem.bounds import (
     UNIT,
+    LossSums,
     NearPull,
     Sums,
     bound_sums,
@@ -497,11 +498,11 @@ def certificates_of(
     pulls[:, -1] = problem.scale * np.add.reduce(alpha, axis=1)
     pulls *= problem.C
 
-    # The five sums over the rows, as in sums.loss_sums.
+    # The sums over the rows, as in sums.loss_sums.
     paid = s * methods.value(loss, z, y)
     conjugates = methods.conjugate(loss, alpha, y, s)
-    pairs = alpha * z
-    terms = (paid, conjugates, pairs, np.abs(conjugates), np.abs(pairs))
+    products = alpha * z
+    terms = (paid, conjugates, products, np.abs(conjugates), np.abs(products))
     columns = [np.add.reduce(one, axis=1).tolist() for one in terms]
 
     found = []
@@ -513,7 +514,7 @@ def certificates_of(
             facts = facts._replace(rows=row_sizes(problem.X, norms, own, members))
         # Rounding is counted for each problem alone, as for a fit of its own.
         sizes = point_sizes(loss, y[k], norms, own, members, alpha[k])
-        account = bound_sums(facts, sums, sizes, W[k], pulls[k])
+        account = bound_sums(facts, LossSums(*sums), sizes, W[k], pulls[k])
         found.append(Certificate.from_sums(problem.strength, account))
     return found
 

@@ -33,6 +33,7 @@ from saddlesvm.problem.bounds import (
     SLACK,
     UNIT,
     LossSizes,
+    LossSums,
     MarginErrors,
     Move,
     PointSizes,
@@ -318,14 +319,16 @@ class Scores:
         little, which lowers no bound by more than that share of what is gained.
         """
         paid = self.paid
-        pairs = [math.inf, math.inf]
+        products = math.inf
+        product_sizes = math.inf
         facts = self.problem.facts
         if pull is None:
-            paid, *pairs = score_sums(self.problem, self.w, alpha=alpha).tolist()
+            found = score_sums(self.problem, self.w, alpha=alpha)
+            paid, products, product_sizes = found.tolist()
         elif paid is None:
             paid = float(score_sums(self.problem, self.w)[0])
         conjugates, missed, strayed, gained, pulled, over = add_dual_sizes(self.problem, alpha)
-        sums = paid, conjugates, pairs[0], gained, pairs[1]
+        sums = LossSums(paid, conjugates, products, gained, product_sizes)
         move = Move(missed + (over + 4.0 * UNIT) * gained, strayed)
         point = PointSizes(0.0, 0.0, 2.0 * pulled, 0.0)
         errors = score_errors(facts.rows, self.w, 4.0 * UNIT)

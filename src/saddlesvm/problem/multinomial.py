@@ -31,7 +31,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.bounds import SLACK, UNIT, Facts, LossSizes, Move, PointSizes, gamma, radii
+from saddlesvm.problem.bounds import (
+    SLACK,
+    UNIT,
+    Facts,
+    LossSizes,
+    LossSums,
+    Move,
+    PointSizes,
+    gamma,
+    radii,
+)
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate_responses
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
 from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss, softmax_response
@@ -209,7 +219,13 @@ class Probabilities:
         self.w = w
         self.scoring_weights = w
         self.pull = t * pull
-        sums = found.paid, -gained, math.inf, gained, math.inf
+        sums = LossSums(
+            paid=found.paid,
+            conjugates=-gained,
+            products=math.inf,
+            conjugate_sizes=gained,
+            product_sizes=math.inf,
+        )
         # The entropies are sums of terms that are not negative.
         sizes = PointSizes(0.0, 0.0, 0.0, 0.0)
         errors = score_errors(facts.rows, w, facts.loss.share)

@@ -127,7 +127,7 @@ def multiple(
     nothing = np.zeros(terms.y.size)
 
     def paid(factor: float, offset: float) -> float:
-        return float(loss_sums(terms, problem.members, factor * z, offset, nothing)[0]) + kind.paid(
+        return loss_sums(terms, problem.members, factor * z, offset, nothing).paid + kind.paid(
             offset
         )
 

@@ -22,6 +22,7 @@ from saddlesvm.problem.bounds import (
     STILL,
     Around,
     Facts,
+    LossSums,
     MarginErrors,
     Move,
     PointSizes,
@@ -57,14 +58,12 @@ class RowSums(NamedTuple):
 
     Attributes
     ----------
-    sums : tuple of float
-        Of the losses, of the conjugates, of ``a_i z_i``, and of the sizes of the last two; see
-        :func:`~saddlesvm.problem.sums.loss_sums`.
+    sums : LossSums
     facts, sizes, errors, move, around
         As for :func:`~saddlesvm.problem.bounds.bound_sums`.
     """
 
-    sums: tuple[float, ...]
+    sums: LossSums
     facts: Facts
     sizes: PointSizes
     errors: MarginErrors
@@ -193,21 +192,18 @@ class Margins:
     def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows; margins that are not at hand are not kept."""
         if self.z is None:
-            return self._add_sizes(
-                alpha, tuple(sums_of_margins(self.problem, self.scoring_weights, alpha).tolist())
-            )
+            found = sums_of_margins(self.problem, self.scoring_weights, alpha)
+            return self._add_sizes(alpha, LossSums(*found.tolist()))
         # Margins at hand need no pass over the rows.
         terms, added = self.centred_terms
-        return self._add_sizes(
-            alpha, tuple(loss_sums(terms, self.problem.members, self.z, added, alpha))
-        )
+        return self._add_sizes(alpha, loss_sums(terms, self.problem.members, self.z, added, alpha))
 
     def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """The sums and the pull by one pass over the rows."""
         sums, pull = sums_and_pull(self.problem, self.scoring_weights, alpha)
-        return self._add_sizes(alpha, tuple(sums.tolist())), pull
+        return self._add_sizes(alpha, LossSums(*sums.tolist())), pull
 
-    def _add_sizes(self, alpha: np.ndarray, sums: tuple[float, ...]) -> RowSums:
+    def _add_sizes(self, alpha: np.ndarray, sums: LossSums) -> RowSums:
         """Return the sums with the point's sizes, errors of margins, and the move to the total."""
         problem = self.problem
         kind = self.problem.intercept
@@ -217,9 +213,8 @@ class Margins:
         facts = problem.facts
         move = STILL
         if kind.constrained:
-            move = move_of(
-                terms, Group(problem.members, kind), problem.norms, alpha, sizes, sums[3]
-            )
+            group = Group(problem.members, kind)
+            move = move_of(terms, group, problem.norms, alpha, sizes, sums.conjugate_sizes)
         # The terms may have the offset taken off the targets, which rounds as an addition does.
         errors = margin_errors(
             facts.rows, norm_of(self.scoring_weights), added, shifted=added != (self.offset or 0.0)
@@ -227,9 +222,8 @@ class Margins:
 
         def around(move: float) -> float:
             nothing = np.zeros(alpha.size)
-            return float(
-                loss_sums(terms, problem.members, self.margins(), added + move, nothing)[0]
-            )
+            at = loss_sums(terms, problem.members, self.margins(), added + move, nothing)
+            return at.paid
 
         return RowSums(sums, facts, sizes, errors, move, around)
 
@@ -293,9 +287,8 @@ def room_of(terms: Pointwise, rows: np.ndarray, norms: np.ndarray, alpha: np.nda
     high = box_of(terms.loss, terms.y, terms.weights)[1]
     way = (high - alpha)[rows]
     pulled = inner(way, radii(norms[rows]))
-    return Room(
-        float(way.sum()), pulled, float(loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)[3])
-    )
+    at_top = loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)
+    return Room(float(way.sum()), pulled, at_top.conjugate_sizes)
 
 
 def move_of(

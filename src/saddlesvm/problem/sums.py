@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from saddlesvm.problem.bounds import LossSums
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import (
@@ -24,14 +25,14 @@ from saddlesvm.problem.terms import (
 from saddlesvm.rows.layouts import add_rows, dot_rows
 from saddlesvm.rows.passes import Part
 
-SUMS = 5  # that a certificate takes from the rows
+SUMS = len(LossSums._fields)  # numbers that a certificate takes from the rows
 
 
 @silent
 def loss_sums(
     terms: Pointwise | Terms, members: np.ndarray, z: np.ndarray, offset: float, alpha: np.ndarray
-) -> tuple[float, ...]:
-    """Sums of ``s phi(z + offset)``, ``s phi*(-a / s)``, ``a z``, and of the sizes of the last two.
+) -> LossSums:
+    """The sums over the rows that a certificate takes.
 
     Parameters
     ----------
@@ -59,15 +60,15 @@ def loss_sums(
             paid = s * paid
         # s phi*(-a / s), and a z, whose sum is v . w / C.
         conjugates = methods.conjugate(loss, a, y, s)
-        pairs = a * z[places]
+        products = a * z[places]
         totals += (
             paid.sum(),
             conjugates.sum(),
-            pairs.sum(),
+            products.sum(),
             np.abs(conjugates).sum(),
-            np.abs(pairs).sum(),
+            np.abs(products).sum(),
         )
-    return tuple(totals.tolist())
+    return LossSums(*totals.tolist())
 
 
 @silent

@@ -39,6 +39,7 @@ import numpy as np
 
 from saddlesvm.problem.bounds import (
     Facts,
+    LossSums,
     PointSizes,
     Sums,
     add_sizes,
@@ -149,8 +150,8 @@ class Posed(NamedTuple):
         return Solved(
             w=w,
             pull=pull,
-            conjugates=found.sums[1] + sums[1],
-            charged=found.sums[3] + sums[3],
+            conjugates=found.sums[1] + sums.conjugates,
+            charged=found.sums[3] + sums.conjugate_sizes,
             sizes=sizes,
             alpha=alpha[:count],
             rows=rows,
@@ -482,7 +483,7 @@ class ActiveSet(OverPasses):
 
     def bound_sums(self, facts: Facts) -> Sums:
         """Return the sums of the certificate of the best points, rounding bounded."""
-        found = (self.paid, self.conjugates, np.inf, self.charged, np.inf)
+        found = LossSums(self.paid, self.conjugates, np.inf, self.charged, np.inf)
         point = PointSizes(*self.sizes.tolist())
         return bound_sums(facts, found, point, self.model, self.pull)
 

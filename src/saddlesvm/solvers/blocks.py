@@ -36,7 +36,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import bound_sums, primal_of
+from saddlesvm.problem.bounds import LossSums, bound_sums, primal_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, Point, relative
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
@@ -280,7 +280,7 @@ class Blocks(OverFiles):
         alpha = block.gather(state.alpha)
         # The losses of the judged weights come first, while the block is in the cache.
         z = _judged_margins(local, block, state.judged)
-        paid = loss_sums(local.pointwise, local.members, z, 0.0, np.zeros(block.size))[0]
+        paid = loss_sums(local.pointwise, local.members, z, 0.0, np.zeros(block.size)).paid
         state.paid += float(paid)
         # a_B <- about argmax D(a_B, a_rest), and w follows.
         self._descend(local, state, alpha, partial(self._is_worth_a_pass, state))
@@ -463,7 +463,7 @@ def certify_sweep(
         charged = abs(conjugates)
     sizes = problem.point_sizes(alpha)
     # Losses and variables belong to different points: no sum of products a_i z_i is known.
-    found = (paid, conjugates, np.inf, charged, np.inf)
+    found = LossSums(paid, conjugates, np.inf, charged, np.inf)
     return Certificate.from_sums(
         problem.strength, bound_sums(problem.facts, found, sizes, model, pull)
     )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.bounds import add_sizes, point_sizes
-from saddlesvm.problem.sums import dual_of_margins, loss_sums
+from saddlesvm.problem.sums import SUMS, dual_of_margins, loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.layouts import Rows, combine_rows, dot_rows
 from saddlesvm.solvers.over_passes import LARGEST, SIZES, UNASKED, PassSums
@@ -26,7 +26,6 @@ from saddlesvm.solvers.taken_rows import Taken, take_along
 
 STRIP_VALUES = 250_000  # values of the rows that are looked at together: the cache holds them
 FEWEST_ROWS = 256  # rows that are looked at together, at least
-LOSS_SUMS = 5  # numbers that :func:`~saddlesvm.problem.sums.loss_sums` returns
 LADDER = 4.0 ** np.arange(-3, 4)  # widths at which rows are counted, per width asked
 NARROWEST = 1e-12  # the narrowest and the widest width
 WIDEST = 1e12
@@ -63,7 +62,7 @@ class Question(NamedTuple):
     def empty(self) -> Findings:
         """Return the empty answer."""
         return Findings(
-            sums=np.zeros(LOSS_SUMS),
+            sums=np.zeros(SUMS),
             line=np.zeros(len(PLACES)),
             counts=np.zeros(len(LADDER) + 1),
             rows=np.zeros(1),
@@ -119,7 +118,7 @@ class Question(NamedTuple):
 
             # All sums are over the decided rows, but the losses are over all rows.
             found.sums += loss_sums(points, decided, z[decided], 0.0, at)
-            found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at)[0]
+            found.sums[0] += loss_sums(points, taken, z[taken], 0.0, at).paid
             # f / C of the decided rows: sum_i a_i x_i.
             combine_rows(terms.X, chosen[decided], at[decided], found.pull)
             sizes = point_sizes(
@@ -228,7 +227,7 @@ def losses_on_line(points: Pointwise, former: np.ndarray, z: np.ndarray) -> list
     every = np.arange(z.size)
     nowhere = np.zeros(z.size)
     ahead = z - former
-    return [loss_sums(points, every, former + place * ahead, 0.0, nowhere)[0] for place in PLACES]
+    return [loss_sums(points, every, former + place * ahead, 0.0, nowhere).paid for place in PLACES]
 
 
 def strips(X: Rows, members: np.ndarray, values: int) -> Iterator[np.ndarray]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from saddlesvm.problem.bounds import add_sizes, point_sizes, radii
 from saddlesvm.problem.intercepts import shorten, signed_sums
-from saddlesvm.problem.sums import loss_sums
+from saddlesvm.problem.sums import SUMS, loss_sums
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS
 from saddlesvm.rows.places import FLOAT64, Memory
@@ -26,8 +26,6 @@ from saddlesvm.solvers.machines import Binary, SoftmaxMachine
 from saddlesvm.solvers.over_passes import LARGEST, SIZES, UNASKED, PassSums
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.taken_rows import Taken
-
-LOSS_SUMS = 5  # numbers that loss_sums returns
 
 
 class Look(NamedTuple):
@@ -83,7 +81,7 @@ class Look(NamedTuple):
         """Return the empty answer."""
         side = self.W.shape[0] if self.matrix_share > 0.0 else 0
         return Looked(
-            sums=np.zeros(LOSS_SUMS),
+            sums=np.zeros(SUMS),
             signed=np.zeros(4),
             pulled=np.zeros(self.W.shape),
             line=np.zeros(len(PLACES)),
@@ -243,8 +241,8 @@ class Looked(PassSums):
 
     Attributes
     ----------
-    sums : ndarray of shape (5,)
-        Of :func:`~saddlesvm.problem.sums.loss_sums`, at W and its dual variables; of classes the
+    sums : ndarray of shape (SUMS,)
+        :class:`~saddlesvm.problem.bounds.LossSums`, at W and its dual variables; of classes the
         losses, the conjugates, and what :class:`~saddlesvm.problem.multinomial.Response` names
         `pulled`.
     signed : ndarray of shape (4,)

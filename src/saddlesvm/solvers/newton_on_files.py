@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import PointSizes, Sums, bound_sums, dual_of
+from saddlesvm.problem.bounds import LossSums, PointSizes, Sums, bound_sums, dual_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
@@ -327,7 +327,7 @@ def _take_bound(problem: Problem, state: PassesState, carried: CarriedDuals) -> 
         dual = dual_of(problem.C, conjugates, problem.regularizer.conjugate(pull))
         method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
         return
-    found = (0.0, conjugates, np.inf, charged, np.inf)
+    found = LossSums(0.0, conjugates, np.inf, charged, np.inf)
     sums = bound_sums(problem.facts, found, sizes, method.at, pull)
     _keep_better(problem, state, sums, None)
 

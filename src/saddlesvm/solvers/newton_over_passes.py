@@ -22,7 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.problem.bounds import Facts, PointSizes, Sums as ProvenSums, bound_sums, primal_of
+from saddlesvm.problem.bounds import (
+    Facts,
+    LossSums,
+    PointSizes,
+    Sums as ProvenSums,
+    bound_sums,
+    primal_of,
+)
 from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.intercepts import shortening
 from saddlesvm.rows.files import stacked_rows
@@ -333,15 +340,15 @@ class NewtonOverPasses(OverPasses):
 
     def bound_balanced(self, facts: Facts, found: Looked) -> ProvenSums:
         """Return the sums of the certificate of that point, from the sums of such a pass."""
-        paid, conjugates, _, charged, _ = found.sums.tolist()
+        # Balanced dual variables are not those of the margins: their products are not known.
+        sums = LossSums(*found.sums.tolist())._replace(products=np.inf, product_sizes=np.inf)
         sizes = PointSizes(*found.sizes.tolist())
-        sums = (paid, conjugates, np.inf, charged, np.inf)
         return bound_sums(facts, sums, sizes, self.model, facts.C * found.pulled)
 
     def bound_sums(self, facts: Facts) -> ProvenSums:
         """Return the sums of the certificate of the point that the last pass looked at."""
         assert self.told is not None
-        sums = tuple(self.told.sums.tolist())
+        sums = LossSums(*self.told.sums.tolist())
         sizes = PointSizes(*self.told.sizes.tolist())
         return bound_sums(facts, sums, sizes, self.model, facts.C * self.told.pulled)
 

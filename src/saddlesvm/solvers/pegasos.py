@@ -470,7 +470,7 @@ class Pegasos(SolverBase):
         # at most C sum s_i phi_i(0); for the hinge that is 1 / lambda (theorem 1 of the paper).
         zeros = np.zeros(problem.members.size)
         sums = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))
-        return math.sqrt(problem.C * sums[0])
+        return math.sqrt(problem.C * sums.paid)
 
     def solution(self, problem: Problem, state: PegasosState) -> Point:
         """Return the weights that `output` asks for, and the mean sub-gradients as a dual point."""

@@ -46,9 +46,9 @@ def sums_without_rows(problem: Problem, alpha: np.ndarray) -> tuple[float, float
         every = np.arange(chosen.size)
         # Losses at zero margins, and conjugates, which need no margins.
         found = loss_sums(terms, every, np.zeros(chosen.size), 0.0, alpha[chosen])
-        paid += found[0]
-        conjugates += found[1]
-        charged += found[3]
+        paid += found.paid
+        conjugates += found.conjugates
+        charged += found.conjugate_sizes
     return paid, conjugates, charged
 
 
