@@ -244,6 +244,7 @@ class MemoryEquations(Equations):
         self.gathered: Memory | None = None
         self.is_stiff = False  # products alone did not solve the last equations
         self.takes_shares = True  # no factor of a share has failed as a preconditioner
+        self.has_risen = False  # F rose along a step by more than it was to fall
         self.way = ""
         self.forcing = FORCING
         # The factor is that of a share of the rows, and solves the equations alone.
@@ -284,6 +285,14 @@ class MemoryEquations(Equations):
         factor = FeatureFactor(self.task.place, self.ridge, is_coarse)
         factor.update(weights)
         return factor
+
+    def note_rise(self) -> None:
+        """Learn that F rose along a step by more than it was to fall."""
+        # A step from far away may do that. If it happens again, a share of the rows has missed
+        # some huge rows.
+        if self.has_risen:
+            self.takes_shares = False
+        self.has_risen = True
 
     def take(self, bends: np.ndarray) -> None:
         """Take C times the second derivatives of all rows."""

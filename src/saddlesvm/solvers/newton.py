@@ -273,9 +273,8 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
             is_expensive = place.is_sparse or not equations.serves
             if state.q > 0.0 or is_expensive:
                 is_far = abs(last_slope) > EXACT * abs(first_slope)
-            # F rises by more than it was to fall: a share of the rows has missed some huge rows.
             if start.F + abs(first_slope) < point.F:
-                equations.takes_shares = False
+                equations.note_rise()
         if is_far:
             go_back(task, state, start, point, first_slope, last_slope)
             return False
