@@ -16,6 +16,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check_options
 from saddlesvm.runtime.extras import import_extra
 from saddlesvm.runtime.option_names import Keep
+from saddlesvm.solvers.base import EPOCH_ROUNDING
 
 # What to do about each outcome.
 ADVICE = {
@@ -177,7 +178,7 @@ class Limits:
 
         `reserve` are the seconds that the end of the fit will still take.
         """
-        if self.max_epochs is not None and epochs >= self.max_epochs - 1e-9:
+        if self.max_epochs is not None and epochs >= self.max_epochs - EPOCH_ROUNDING:
             return Outcome.EPOCH_LIMIT, f"{epochs:.0f} {unit}"
         if self.max_time is not None and seconds + reserve >= self.max_time:
             return Outcome.TIME_LIMIT, f"{seconds:.3g} s"

@@ -29,7 +29,7 @@ class Points:
     Attributes
     ----------
     keeps_last : bool
-        Whether the fit returns the solver's last point, whatever it is.
+        True if the fit returns the solver's last point, whatever it is.
     last : Evaluation or None
     best : Evaluation or None
         The point with the lowest primal objective.
@@ -121,9 +121,10 @@ class Points:
             return
         self.last = evaluation
 
-        # The best model; its objective says what an absolute gap is as a relative one.
+        # The best model; its objectives say what an absolute gap is as a relative one.
         if self.best is None or own.primal <= self.best.certificate.primal:
             self.best = evaluation
+            # A gap is relative to the larger objective.
             size = max(abs(own.primal), abs(own.dual))
             if 0.0 < size < np.inf:
                 self.aim = max(self.limits.tol, self.limits.gap / size)

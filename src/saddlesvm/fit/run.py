@@ -28,7 +28,13 @@ from saddlesvm.problem.drowned import every_bound_drowns
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock, limit_step
-from saddlesvm.solvers.base import Budget, check_penalty, check_place, phase_of
+from saddlesvm.solvers.base import (
+    EPOCH_ROUNDING,
+    Budget,
+    check_penalty,
+    check_place,
+    phase_of,
+)
 
 if TYPE_CHECKING:
     from saddlesvm.solvers.base import State
@@ -44,20 +50,22 @@ ESTIMATED_SHARE = 0.05
 # Passes over the data that a quick and an exact certificate take; counted in the code.
 QUICK_PASSES = 1.0
 EXACT_PASSES = 2.0
-# Least factor between the epochs of two certificates; guessed.
+# Least factor from the epoch of a certificate to that of the next one; guessed.
 CERTIFICATE_GROWTH = 1.3
-# Relative gap that one epoch often reaches.
+# Relative gap that one epoch often reaches; guessed.
 ROUGH = 0.1
 # Share of a time limit after which there must have been a certificate, whose time tells how long
 # the end of the fit takes; guessed.
 FIRST_SHARE = 0.25
-# The end of a fit takes as long as so many certificates, at most; guessed.
+# The end of a fit takes as long as so many certificates, or this share of the time limit, at most;
+# guessed.
 ENDING_CERTIFICATES = 6.0
+ENDING_SHARE = 0.5
 # Share of the requested gap at which the solver's estimate triggers a certificate; guessed.
 EAGERNESS = 0.9
 # The smallest estimate that divides a gap, near the smallest number.
 SMALLEST_ESTIMATE = 1e-300
-# An objective above this share of the one before has not fallen; guessed.
+# An objective above this share of that at the certificate before has not fallen; guessed.
 FALLING = 0.5
 # Least and largest believable quotient of gap and estimate; guessed.
 RATIOS = (0.1, 1e12)
@@ -75,6 +83,7 @@ class Stopwatches:
         now = clock()
         own = (now - self.last) / sharers
         setattr(self, kind, getattr(self, kind) + own)
+        # The shares of the other problems pass for this one, too.
         self.waiting += now - self.last - own
         self.last = now
 
@@ -133,14 +142,15 @@ class Fit:
         self.checkpoint = checkpoint
         self.points = Points(problem, limits)
         self.sharers = 1
+        # Asks the solver for the point to certify.
         self.point = solver.last_point if self.points.keeps_last else solver.solution
         self.watches = Stopwatches()
         self.trace = Trace()
         self.stall = StallWatch()
-        self.phases: dict[str, float] = {}
-        self.passes = 0.0
+        self.phases: dict[str, float] = {}  # seconds of each phase
+        self.passes = 0.0  # over the rows, for certificates
         self.certified_at = 0.0  # the epoch of the last certificate
-        self.ratio = 1.0  # of the last certificate's gap and the solver's estimate
+        self.ratio = 1.0  # the gap of the last certificate by the solver's estimate
         self.primal_before = np.inf  # the lowest objective at the certificate before the last one
         # Seconds of the last certificate, for a state of heaviness 1.
         self.certificate_seconds = 0.0
@@ -148,7 +158,8 @@ class Fit:
         # end of a fit does: a run that is stopped later then never returns a worse model.
         has_interval = limits.certify_every is not None
         self.tries_multiples = has_interval and getattr(problem, "on_files", False)
-        self.end: tuple[Outcome, str] | None = None
+        self.end: tuple[Outcome, str] | None = None  # how the fit has ended, and why
+        # The counts of the run that a checkpoint continues.
         self.earlier: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
         saved = self._read_checkpoint(seed)
         begun = clock()
@@ -162,16 +173,16 @@ class Fit:
         if saved is not None:
             if saved.best is not None:
                 self.points.keep(self.points.evaluate(saved.best))
-            self._certify()
+            self._certify_and_decide()
             self.end = self.end or self.reason_to_end(stopped=False)
         elif limits.certify_start and start is not None:
             if getattr(start, "alpha", None) is not None:
                 # The given point itself: a solver may begin elsewhere.
                 self.points.keep(self.points.evaluate(start))
-            self._certify()
+            self._certify_and_decide()
         elif limits.max_time is not None and self.state.begins_heavily:
             # The margins of the start are known, and may take too long a second time.
-            self._certify()
+            self._certify_and_decide()
             once = seconds / self.state.heaviness
             self.certificate_seconds = max(self.certificate_seconds, once)
             self.end = self.end or self.reason_to_end(stopped=False)
@@ -199,7 +210,7 @@ class Fit:
             self._certify_if_due(stopped)
         # A fit that ends early may still have a better multiple of its weights.
         if self.end is not None and self.end[0] is not Outcome.CERTIFIED:
-            self._improve(self.end[0])
+            self._improve_at_end(self.end[0])
         has_ended = self.end is not None
         if was_running and self.checkpoint and (has_ended or self.checkpoint.is_due()):
             self._write_checkpoint()
@@ -217,9 +228,9 @@ class Fit:
             # Before the last certificate, which may take long.
             self._write_checkpoint()
         if self.end is not None or self.is_due():
-            self._certify()
+            self._certify_and_decide()
 
-    def _certify(self) -> None:
+    def _certify_and_decide(self) -> None:
         """Certify, call the callbacks, and decide whether the fit ends."""
         for callback in self.callbacks:
             if hasattr(callback, "certifying"):
@@ -284,9 +295,9 @@ class Fit:
             self.points.keep(known)
         self.points.keep(evaluation)
         if self.tries_multiples and not self.limits.prove(proof(*self.points.choice)):
-            self._search(evaluation)
+            self._search_multiples(evaluation)
             if getattr(point, "judged", evaluation) is not evaluation:
-                self._search(point.judged)
+                self._search_multiples(point.judged)
         self.watches.lap("certifying")
         seconds = self.watches.certifying - before
         self.certificate_seconds = seconds / self.state.heaviness
@@ -299,12 +310,12 @@ class Fit:
         model, bound = self.points.choice
         self.trace(self.record(model, proof(model, bound)))
 
-    def _improve(self, outcome: Outcome) -> None:
+    def _improve_at_end(self, outcome: Outcome) -> None:
         """Improve the model of a fit that ended early by a factor, which may even certify it."""
         # A solver's own rule may also say that zero weights are best.
         if outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous:
             return
-        self._search()
+        self._search_multiples()
         returned = self.points.result
         if returned is None or self.end is None or self.end[0] is Outcome.FAILED:
             return
@@ -313,7 +324,7 @@ class Fit:
         if certificate.sound and self.limits.prove(certificate):
             self.end = Outcome.CERTIFIED, self.limits.describe(certificate)
 
-    def _search(self, model: Evaluation | None = None) -> None:
+    def _search_multiples(self, model: Evaluation | None = None) -> None:
         """Look for a better model in the time that is left."""
         time_left = (self.limits.max_time or np.inf) - self.watches.total
         self.points.improve(time_left, model)
@@ -352,7 +363,7 @@ class Fit:
         if self.limits.max_time is None:
             return 0.0
         once = self.certificate_seconds * self.state.heaviness
-        return max(once, min(ENDING_CERTIFICATES * once, 0.5 * self.limits.max_time))
+        return max(once, min(ENDING_CERTIFICATES * once, ENDING_SHARE * self.limits.max_time))
 
     def threshold(self) -> float:
         """Return the solver's estimate of the gap below which a certificate is due."""
@@ -383,7 +394,7 @@ class Fit:
         latest_first = FIRST_SHARE * (self.limits.max_time or np.inf)
         if self.passes == 0.0 and self.watches.total >= latest_first:
             return True
-        return self.state.epochs >= self.next_certificate() - 1e-9 or self.is_promising()
+        return self.state.epochs >= self.next_certificate() - EPOCH_ROUNDING or self.is_promising()
 
     def is_promising(self) -> bool:
         """Return True if the solver's estimate says that the requested gap is reached."""

@@ -34,7 +34,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.device import refuse_device
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import is_at_hand
-from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.base import EPOCH_ROUNDING, nothing
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import CALLS, epoch_cost, values_cost
 from saddlesvm.solvers.curvature import coordinate_curvature, count_bending, needs_no_proximity
@@ -46,10 +46,10 @@ from saddlesvm.solvers.phases import (
     NEXT_PREDICTION,
     Choosing,
     ChosenState,
+    epochs_to_target,
     fall_rate,
     followed_gaps,
     in_words,
-    left_at,
 )
 from saddlesvm.solvers.small.small_newton import SMALL, small_phase
 from saddlesvm.solvers.threaded.descent import with_threads
@@ -65,7 +65,7 @@ GOOD_START = 8.0
 # Fashion-MNIST, logistic loss, takes 1.3 times as long.
 SOON = 0.1
 
-# Newton steps: the least number, and steps per power of ten that the gap falls by. Measured on the
+# Newton steps: (the least number, steps per power of ten that the gap falls by). Measured on the
 # cells of benchmarks/peers.
 STEPS = {Shape.SMOOTH: (3.0, 0.5), Shape.CORNERED: (4.0, 0.8), Shape.KINKED: (6.0, 3.5)}
 AGAIN = 0.4  # share of the first factor's seconds for each later one; measured on the same cells
@@ -239,56 +239,61 @@ class Auto(Choosing):
 
     def predict(self, problem: Problem, state: AutoState, target: float) -> None:
         """Compare the seconds that descent and a finish have left, and change over if it pays."""
-        # How fast the gap falls, from the gaps of the later half of the run.
-        epochs, gaps = _until_now(state).T
+        # How fast the gap falls, from the gaps of the later part of the run; the present gap is put
+        # behind them.
+        epochs, gaps = _gaps_so_far(state).T
         gaps = followed_gaps(problem, np.append(gaps, state.estimate))
+        present_gap = float(gaps[-1])
         rate = fall_rate(np.column_stack([epochs, gaps[:-1]]))
         if rate is None or not np.inf > state.estimate > target:
             return
         if state.epochs < state.course.rests_until:
             return
-        epoch = epoch_cost(problem)
-        left = left_at(rate, float(gaps[-1]), target)
+        epoch_seconds = epoch_cost(problem)
+        epochs_left = epochs_to_target(rate, present_gap, target)
 
         if not problem.is_plain:
             # The spare epochs come first: the cost of the models takes a pass over the rows.
-            spare = left - FEATURES_LEFT
-            has_columns = spare > 0.0 and parts_of(problem.penalty)
-            if has_columns and spare > self._models_cost(problem, state) / epoch:
+            spare_epochs = epochs_left - FEATURES_LEFT
+            has_columns = spare_epochs > 0.0 and parts_of(problem.penalty)
+            if has_columns and spare_epochs > self._models_cost(problem, state) / epoch_seconds:
                 self.change(problem, state, FEATURES, "the column solver finishes")
             return
 
         # Seconds of descent, with the predictions that it will make on the way.
         predictions = min(
-            math.log1p(left / state.epochs) / math.log(NEXT_PREDICTION),
-            left / prediction_cost(problem),
+            math.log1p(epochs_left / state.epochs) / math.log(NEXT_PREDICTION),
+            epochs_left / prediction_cost(problem),
         )
-        here = left * epoch + CALLS * predictions
+        descent_seconds = epochs_left * epoch_seconds + CALLS * predictions
 
         # Seconds of Newton's steps; their equations are looked at only if passes alone take less.
         passes = passes_cost(problem)
         steps = newton_steps(problem.loss, state.estimate, target)
-        there = np.inf
-        is_change = False
-        otherwise = ""
-        if here > steps * passes:
+        newton_seconds = np.inf
+        pays = False
+        newton_in_words = ""
+        if descent_seconds > steps * passes:
             step_cost = self._step_cost(problem, count_bending(problem, state.alpha))
-            there = steps_cost(step_cost, passes, steps)
+            newton_seconds = steps_cost(step_cost, passes, steps)
             # Smooth problems whose bending rows span the features need no good start.
             soonest = GOOD_START
             if needs_no_proximity(problem, state.alpha, PLENTY):
-                soonest = min(soonest, SOON * there / epoch)
-            is_change = state.epochs >= soonest - 1e-9 and there < here
-            otherwise = f", or about {steps:.0f} Newton steps of {there / steps / epoch:.2g} epochs"
+                soonest = min(soonest, SOON * newton_seconds / epoch_seconds)
+            may_change = state.epochs >= soonest - EPOCH_ROUNDING
+            pays = may_change and newton_seconds < descent_seconds
+            each = newton_seconds / steps / epoch_seconds
+            newton_in_words = f", or about {steps:.0f} Newton steps of {each:.2g} epochs"
         falling = "not falling"
         if rate > 0.0:
             falling = f"falling {100.0 * (1.0 - math.exp(-rate)):.2g} % an epoch"
-        verdict = "changing over" if is_change else "staying"
-        why = f"gap {state.estimate:.1e}, {falling}; {in_words(left)}{otherwise}: {verdict}"
+        verdict = "changing over" if pays else "staying"
+        left = in_words(epochs_left)
+        why = f"gap {state.estimate:.1e}, {falling}; {left}{newton_in_words}: {verdict}"
         state.decision = f"epoch {state.epochs:.0f}: {why}"
         state.remark = state.decision
-        if is_change:
-            state.course.begin(there, state.estimate)
+        if pays:
+            state.course.begin(newton_seconds, state.estimate)
             self.change(problem, state, FINISH, why)
 
     def check_progress(self, problem: Problem, state: AutoState, target: float) -> None:
@@ -326,6 +331,7 @@ class Auto(Choosing):
     def change(self, problem: Problem, state: AutoState, phase: str, why: str) -> None:
         """Hand the present point to another solver."""
         if phase == FEATURES and state.phase == COORDINATES:
+            # Descent tracks the pull v = C sum_i a_i x_i; the column solver begins at its weights.
             state.inner.w = problem.regularizer.weights(state.w.astype(np.float64))
         state.finish_cost = 0.0
         super().change(problem, state, phase, why)
@@ -407,12 +413,15 @@ def steepness(problem: Problem) -> float:
 
 def newton_steps(loss: Loss, gap: float, target: float) -> float:
     """Return the Newton steps from one relative gap to another."""
-    least, each = STEPS[traits_of(loss).shape]
-    return least + each * math.log10(gap / target)
+    least, per_digit = STEPS[traits_of(loss).shape]
+    return least + per_digit * math.log10(gap / target)
 
 
 def steps_cost(first: float, passes: float, steps: float) -> float:
-    """Return the seconds of Newton steps: `first`, of which `passes` are not its equations."""
+    """Return the seconds of Newton steps; the first takes `first`, of which `passes` are its pass.
+
+    Later steps make a pass each, and factor for AGAIN of the time.
+    """
     return first + (steps - 1.0) * (passes + AGAIN * (first - passes))
 
 
@@ -427,12 +436,13 @@ def passes_cost(problem: Problem) -> float:
     return values_cost(problem) + TERMS * problem.members.size + calls
 
 
-def _until_now(state: AutoState) -> np.ndarray:
-    """Return epochs and estimates over all rows, with the present epoch and lowest estimate."""
+def _gaps_so_far(state: AutoState) -> np.ndarray:
+    """Return the rows (epoch, gap) of a run, the present epoch included, shape (k, 2)."""
     gaps = state.course.gaps
-    now = [state.epochs, state.estimate]
     if not gaps.size:
-        return np.array([now])
-    if now[0] <= gaps[-1, 0]:
+        return np.array([[state.epochs, state.estimate]])
+    last_epoch, last_gap = gaps[-1]
+    if state.epochs <= last_epoch:
         return gaps
-    return np.vstack([gaps, [now[0], min(now[1], gaps[-1, 1])]])
+    # The present estimate may be one over the active rows alone, and higher than the last one.
+    return np.vstack([gaps, [state.epochs, min(state.estimate, last_gap)]])

@@ -35,6 +35,7 @@ PERMUTATION, REPLACEMENT, CYCLIC, SUBSET = range(4)  # ways to draw rows
 FINE_GAP = 1e-5  # relative gap below which float32 weights become float64; derived
 COARSE_LOSS = 1e-6  # what the rounding of float32 weights can add to the loss of a row; derived
 SAME_SLOPES = 1e-12  # difference up to which two slopes of an objective count as one; a guess
+EPOCH_ROUNDING = 1e-9  # epochs by which rounding may miss the epoch of an event; guessed
 # What rounding leaves between a dual variable and a bound, or of a sum, as a share of the weight.
 AT_BOUND = 4e-16
 

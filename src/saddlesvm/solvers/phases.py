@@ -15,7 +15,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers.base import Budget, SolverBase, State
+from saddlesvm.solvers.base import EPOCH_ROUNDING, Budget, SolverBase, State
 
 if TYPE_CHECKING:
     from saddlesvm.problem.certificate import KernelPoint
@@ -32,7 +32,7 @@ MORE_PATIENCE = 4.0
 NEXT_PREDICTION = 2.0 ** (1 / 3)
 # The present rate of the fall is that of the gaps after this share of the epochs; a guess.
 LATER = 0.6
-# The least share of the dual in the primal objective that a relative gap shows; from rounding.
+# The least D / P = 1 - (P - D) / P that a relative gap shows; from rounding.
 TINY = 1e-12
 
 
@@ -199,7 +199,7 @@ class Choosing(SolverBase):
         rows = max(1, round(epochs * problem.members.size))
         self.work(problem, state, Budget(min(budget.rows, rows), target, budget.seconds))
         state.add_estimate()
-        if state.epochs >= course.next_prediction - 1e-9:
+        if state.epochs >= course.next_prediction - EPOCH_ROUNDING:
             course.next_prediction = self.next_prediction(problem, state.epochs)
             if target > 0.0:
                 self.predict(problem, state, target)
@@ -271,9 +271,9 @@ class Choosing(SolverBase):
 def followed_gaps(problem: Problem, gaps: np.ndarray) -> np.ndarray:
     """Return the gaps whose fall the predictions follow.
 
-    They are relative to both objectives; if rows are no more than features, and so most likely
-    separable, to the dual objective. For such rows and a large C, the relative gap stays near 1
-    while C times the losses falls to the size of the optimum. Near the optimum both are equal.
+    They are the relative gaps, (P - D) / P. If rows are no more than features, they are most likely
+    separable, and with a large C the relative gap stays near 1 while C times the losses falls to
+    the size of the optimum: then they are (P - D) / D. Near the optimum both are equal.
     """
     if problem.members.size > problem.n_features:
         return gaps
@@ -281,25 +281,31 @@ def followed_gaps(problem: Problem, gaps: np.ndarray) -> np.ndarray:
 
 
 def fall_rate(gaps: np.ndarray) -> float | None:
-    """Return the fall of log(gap) per epoch over the later half of the run.
+    """Return the fall of log(gap) per epoch in the later part of a run; None without two estimates.
 
-    None while fewer than two estimates are known.
+    `gaps` has a row (epoch, gap) for each estimate.
     """
     if gaps.shape[0] < 2:
         return None
-    # The last estimate, and the last before 0.6 of the epochs, or the estimate before the last.
-    now = gaps[-1]
-    then = gaps[max(0, np.searchsorted(gaps[:, 0], LATER * now[0]) - 1)]
-    if now[0] <= then[0]:
-        then = gaps[-2]
-    if not now[1] > 0.0:
+    # Compare the last estimate with the last one before 0.6 of the epochs; or with the estimate
+    # before the last one.
+    epochs = gaps[:, 0]
+    last_epoch, last_gap = gaps[-1]
+    earlier = max(0, np.searchsorted(epochs, LATER * last_epoch) - 1)
+    if last_epoch <= epochs[earlier]:
+        earlier = -2
+    earlier_epoch, earlier_gap = gaps[earlier]
+    if not last_gap > 0.0:
         return math.inf
-    return float(math.log(then[1] / now[1]) / (now[0] - then[0]))
+    return float(math.log(earlier_gap / last_gap) / (last_epoch - earlier_epoch))
 
 
-def left_at(rate: float, gap: float, target: float) -> float:
-    """Return the epochs until a gap that falls at a rate comes to `target`, maybe infinite."""
-    return math.log(gap / target) / rate if rate > 0.0 else math.inf
+def epochs_to_target(rate: float, gap: float, target: float) -> float:
+    """Return the epochs until a gap that falls at a rate comes to `target`; maybe infinite."""
+    if not rate > 0.0:
+        return math.inf
+    # gap e^(-rate k) = target.
+    return math.log(gap / target) / rate
 
 
 def epochs_left(problem: Problem, gaps: np.ndarray, target: float) -> float | None:
@@ -316,7 +322,7 @@ def epochs_left(problem: Problem, gaps: np.ndarray, target: float) -> float | No
     rate = fall_rate(np.column_stack([gaps[:, 0], followed]))
     if rate is None:
         return None
-    return left_at(rate, float(followed[-1]), target)
+    return epochs_to_target(rate, float(followed[-1]), target)
 
 
 def in_words(left: float, unit: str = "epochs") -> str:
