@@ -41,7 +41,9 @@ class KernelState(State):
         The seed of the first working set.
     offsets : ndarray of shape (groups,)
     held : int
-        Kernel values in the problem's table.
+        Number of kernel values in the problem's table.
+    inner_steps : int
+        Steps of single coordinates or pairs so far.
     violation : float
         Largest violation of the optimality conditions among the rows at work.
     steepest : ndarray of shape (groups, 2)
@@ -115,6 +117,7 @@ def first_point(problem: KernelProblem) -> np.ndarray:
     for rows, total in groups:
         sample = rows[:: max(1, rows.size // SAMPLE)]
         beta[sample] = problem.C * total / sample.size
+    # The lower f_i - y_i is, the more row i pays: such rows come first.
     hardness = problem.margins(beta) - problem.y
     # Fill the hardest rows of each group up to their bounds, until its sum is reached.
     beta[:] = 0.0
@@ -185,9 +188,9 @@ def measure(problem: KernelProblem, state: KernelState) -> None:
     may_rise, may_fall = find_movable(state)
     state.violation = 0.0
     for k, side in enumerate(problem.sides):
-        own = slice(None) if not problem.groups else side_of == k
-        up = float(rise[own][may_rise[own]].max(initial=-np.inf))
-        down = float(fall[own][may_fall[own]].min(initial=np.inf))
+        group = slice(None) if not problem.groups else side_of == k
+        up = float(rise[group][may_rise[group]].max(initial=-np.inf))
+        down = float(fall[group][may_fall[group]].min(initial=np.inf))
         if side.intercept.constrained:
             state.steepest[k] = (up, down)
             state.violation = max(state.violation, up - down)
@@ -202,17 +205,18 @@ def measure_gap(problem: KernelProblem, state: KernelState, parts: list[np.ndarr
     alpha = alpha_of(problem, state.beta)
     paid = 0.0
     conjugates = 0.0
-    norm = 0.0
+    half_norm = 0.0
     for k, (part, side) in enumerate(zip(parts, problem.sides, strict=True)):
         z = state.f[part]
         state.offsets[k] = side.intercept.best(terms, part, z, float(state.offsets[k]))
         sums = loss_sums(terms, part, z, state.offsets[k], alpha)
         paid += sums.paid + side.intercept.paid(float(state.offsets[k]))
         conjugates += sums.conjugates
-        # Half the squared norm is (1/2) beta' f.
-        norm += 0.5 * problem.C * sums.products
-    primal = primal_of(problem.C, paid, norm)
-    dual = dual_of(problem.C, conjugates, norm)
+        # Half the squared norm is (1/2) beta' f = (C / 2) sum_i a_i f_i.
+        half_norm += 0.5 * problem.C * sums.products
+    # P = C (losses) + ||w||^2 / 2 and D = -C (conjugates) - ||w||^2 / 2.
+    primal = primal_of(problem.C, paid, half_norm)
+    dual = dual_of(problem.C, conjugates, half_norm)
     state.estimate = Certificate(primal, dual).relative_gap
 
 
@@ -250,6 +254,9 @@ def find_movable(state: KernelState) -> tuple[np.ndarray, np.ndarray]:
 
 def find_contenders(problem: KernelProblem, state: KernelState) -> np.ndarray:
     """Return which rows at work a violating pair may contain."""
+    # With the best offset, the largest slope up U and the least slope down D enclose zero, and
+    # U - D is the violation. So a row is in a violating pair only if its slope up exceeds
+    # D >= -violation, or its slope down is below U <= violation.
     rise, fall = dual_slopes(problem, state, state.at_work)
     may_rise, may_fall = find_movable(state)
     return (may_rise & (rise >= -state.violation)) | (may_fall & (fall <= state.violation))

@@ -76,8 +76,9 @@ SHRINK_BELOW = 0.7
 SHRINK_GAP = 0.5
 AHEAD = 32  # kernel rows computed at once for a table, for each direction of steps (tried)
 FEW_VALUES = 32  # values of a row, up to which its kernel row is cheap beside a step
-MORE_ROWS = 4  # times as many rows in a block then
-USUAL = 2.0  # violation, relative to the gap, that usually proves it if margins are about 1 (seen)
+MORE_ROWS = 4  # factor of the rows in a block if rows have few values (tried)
+# Violation that usually proves a relative gap, divided by that gap, if margins are about 1 (seen)
+USUAL = 2.0
 # Relative gap of the linear problem: it then shows which rows are within their bounds
 FINISH_GAP = 1e-9
 WHOLE_ACCURACY = 1e-11  # least violation asked for inside a working set that is the whole problem
@@ -123,8 +124,8 @@ class Decomposition(SolverBase):
 
     def step(self, problem: KernelProblem, state: KernelState, budget: Budget) -> KernelState:
         """Solve working sets until `budget.rows` rows were visited, or the gap seems small."""
-        last = state.rows_touched + budget.rows
-        end = clock() + budget.seconds
+        allowed_visits = state.rows_touched + budget.rows
+        deadline = clock() + budget.seconds
         while True:
             # A table: a step works on all rows. A cache: on a working set of the rows that are not
             # set aside.
@@ -136,8 +137,8 @@ class Decomposition(SolverBase):
                 self.improve(problem, state)
             if (
                 state.estimate <= budget.relative_gap
-                or state.rows_touched >= last
-                or clock() >= end
+                or state.rows_touched >= allowed_visits
+                or clock() >= deadline
             ):
                 return state
 
@@ -145,6 +146,7 @@ class Decomposition(SolverBase):
         self, problem: KernelProblem, state: KernelState, relative_gap: float
     ) -> None:
         """Improve a problem that holds a table: by the linear problem if due, else by steps."""
+        # The linear problem is solved once, when the steps have cost as much as it will.
         is_due = state.finishes == 0 and state.inner_steps > work_of(problem)
         if is_due and can_finish(problem):
             self.finish(problem, state, relative_gap)
@@ -154,27 +156,27 @@ class Decomposition(SolverBase):
             self.improve_active(problem, state)
 
     def improve_all(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:
-        """Take steps over all rows as a single working set.
-
-        Their accuracy is what the gap usually needs if margins are about 1, and a tenth of the
-        violation if this was not enough.
-        """
+        """Take steps over all rows as a single working set."""
         # Order the rows group by group.
         order = problem.group_order
         starts = np.searchsorted(problem.side_of[order], np.arange(len(problem.sides) + 1))
         beta = state.beta[order]
         ridge = state.ridge[order]
         y = problem.y[order]
+        # The gradient g = f + r beta - y of the quadratic program.
         g = state.f[order] + ridge * beta - y
         program = whole_program(problem, state, order, starts)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
+        # End at the violation that usually proves the gap; if that was not enough, at a tenth of
+        # the violation before.
         accuracy = max(WHOLE_ACCURACY, min(INNER_ACCURACY * state.violation, USUAL * relative_gap))
-        most = WHOLE_UPDATES // problem.n
+        # A step updates n slopes.
+        most_steps = WHOLE_UPDATES // problem.n
         # Steps stop at a kernel row that compiled code cannot compute: compute it, and go on.
-        state.inner_steps += ascend(program, g, beta, accuracy, most)
+        state.inner_steps += ascend(program, g, beta, accuracy, most_steps)
         while program.table.marks[NEEDED] >= 0:
             compute_rows(problem, program, g, beta)
-            state.inner_steps += ascend(program, g, beta, accuracy, most)
+            state.inner_steps += ascend(program, g, beta, accuracy, most_steps)
         # Bring beta and f = g - r beta + y back into the order of the problem.
         new_beta = state.beta.copy()
         f = state.f.copy()
@@ -183,6 +185,7 @@ class Decomposition(SolverBase):
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
         state.held = table_of(problem).evaluations
+        # Take the point unless its gap is not finite.
         self.move_if_better(problem, state, new_beta, f, np.inf)
         if state.finishes:
             self.solve_free(problem, state, state.beta)
@@ -229,6 +232,7 @@ class Decomposition(SolverBase):
         """
         beta = state.beta[rows]
         ridge = state.ridge[rows]
+        # All other rows act through the gradient g = f + r beta - y alone.
         g = state.f[rows] + ridge * beta - problem.y[rows]
         starts = np.searchsorted(problem.side_of[rows], np.arange(len(problem.sides) + 1))
         box = (state.low[rows], state.high[rows])
@@ -243,14 +247,14 @@ class Decomposition(SolverBase):
         state.finishes += 1
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
-        found = linear_dual(problem, min(FINISH_GAP, relative_gap))
-        if found is not None and self.solve_free(problem, state, found):
+        candidate = linear_dual(problem, min(FINISH_GAP, relative_gap))
+        if candidate is not None and self.solve_free(problem, state, candidate):
             state.remark = "a linear problem over a factor of the kernel matrix"
 
     def solve_free(self, problem: KernelProblem, state: KernelState, beta: np.ndarray) -> bool:
-        """Solve for the free rows of `beta`; move there, and return True, if it is better."""
-        found = solve_free_rows(problem, beta)
-        return self.move_if_better(problem, state, found, problem.margins(found), state.estimate)
+        """Solve for the rows strictly inside their bounds; move there if it is better."""
+        solved = solve_free_rows(problem, beta)
+        return self.move_if_better(problem, state, solved, problem.margins(solved), state.estimate)
 
     def move_if_better(
         self,
@@ -260,10 +264,9 @@ class Decomposition(SolverBase):
         f: np.ndarray,
         below: float,
     ) -> bool:
-        """Move to a point whose relative gap is finite and below a bound; return whether it is.
-
-        Kernel values may be so large that rounding drives the steps, and the gap is not finite.
-        """
+        """Move to a point if its relative gap is below a bound; return True if it is."""
+        # With huge kernel values rounding drives the steps: the gap may be infinite or NaN, which
+        # is never below the bound.
         before = (state.beta, state.f)
         state.beta = beta
         state.f = f
@@ -308,7 +311,7 @@ class Decomposition(SolverBase):
         parts = [
             np.flatnonzero(problem.side_of[state.at_work] == k) for k in range(len(problem.sides))
         ]
-        # A tiny cache has room for the most violating pair only.
+        # A cache without room for two pairs of each group: the most violating pair only.
         if most < 2 * PAIR * len(parts):
             part = parts[int(np.argmax(np.ptp(state.steepest, axis=1)))]
             return np.unique([part[rise[part].argmax()], part[fall[part].argmax()]])
@@ -414,7 +417,8 @@ def compute_rows(
     """Compute the kernel row that steps need, and the rows that violate most in each group."""
     held = table_of(problem)
     starts = program.starts
-    few = AHEAD // program.columns.size
+    # The groups share the kernel rows computed ahead.
+    most_rows = AHEAD // program.columns.size
     # First the row at which the steps stopped; then, in each group, rows that they will want soon.
     wanted = [np.array([program.table.marks[NEEDED]])]
     for first, last, column in zip(starts[:-1], starts[1:], program.columns, strict=True):
@@ -428,19 +432,16 @@ def compute_rows(
         for score in (rise, fall):
             score[is_held] = -np.inf
             best = np.arange(own.size)
-            if own.size > few:
-                best = np.argpartition(-score, few)[:few]
+            if own.size > most_rows:
+                best = np.argpartition(-score, most_rows)[:most_rows]
             wanted.append(column + best[score[best] > -np.inf])
     held.fetch(np.unique(np.concatenate(wanted)))
     program.table.marks[NEEDED] = ABSENT
 
 
 def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.ndarray, np.ndarray]:
-    """Return the gain of a rise and a fall of each row's beta; -inf if it cannot move so.
-
-    With a free intercept a beta rises as another falls: its slope is compared with the steepest
-    of the other way.
-    """
+    """Return how steeply the dual ascends as each row's beta rises and falls; -inf at its bound."""
+    # With a free intercept a beta rises only as another falls: subtract that one's best slope.
     rise, fall = dual_slopes(problem, state, state.at_work)
     may_rise, may_fall = find_movable(state)
     up, down = state.steepest[problem.side_of[state.at_work]].T
@@ -450,7 +451,7 @@ def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.nda
 def pick_violating(
     rise: np.ndarray, fall: np.ndarray, candidates: np.ndarray, most: int
 ) -> np.ndarray:
-    """Return at most `most` candidates with the largest positive scores, half to rise or fall."""
+    """Return at most `most` candidates with the largest positive scores, half of each kind."""
     first = pick_largest(rise, candidates, most // 2)
     rest = np.setdiff1d(candidates, first, assume_unique=True)
     return np.concatenate([first, pick_largest(fall, rest, most - first.size)])

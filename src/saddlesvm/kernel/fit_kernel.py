@@ -45,10 +45,11 @@ from saddlesvm.solvers.newton import Newton
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
 
+# Outcomes of a fit that a limit or an interrupt ended
 EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
-# Values of C tried for an infinite C, until no multiplier reaches one
+# Values of C that are tried in turn for C=inf, until no dual variable comes near its bound
 STRONGER = (1.0, 1e3, 1e6, 1e9, 1e12)
-UNREACHED = 0.01  # share of C that no multiplier exceeds then (guessed)
+UNREACHED = 0.01  # share of its bound that a dual variable may have then (guessed)
 
 
 class KnownFacts:
@@ -82,9 +83,9 @@ def fit_kernel(
     X, y, sample_weight
         As in :meth:`saddlesvm.SVC.fit`.
     former : KernelFitted, optional
-        The starting point.
+        An earlier fit on the same rows, whose solution is the starting point.
     known : KnownFacts, optional
-        Of the rows, if other fits share them.
+        The kernel matrix of the rows, if several fits share it, such as the fits of a path.
     """
     compiled_before = seconds_compiling()
     loss = template._check_options()
@@ -93,23 +94,23 @@ def fit_kernel(
     posed: Training = template._pose(y, sample_weight, n, loss)
     weights = check_weights(sample_weight, n)
     kernel = make_kernel(template, X, weights)
+    # chosen_C is the finite C that stands for an infinite one; else None.
     results, C, chosen_C = solve_strongly(template, kernel, X, posed, former, known)
 
-    # Support vectors: of a classifier class by class.
-    more: dict[str, Any] = {}
+    # The support vectors and their coefficients; those of a classifier class by class.
     pairs = posed.problems
     if isinstance(pairs, Pairs):
-        more = gather_pairs(pairs, results)
-        more["epochs"] = np.array([result.epochs for result in results])
+        expansion = gather_pairs(pairs, results)
+        expansion["epochs"] = np.array([result.epochs for result in results])
         factors = class_factors(template.class_weight, pairs.classes, pairs.codes, weights)
-        more["class_weight"] = factors
+        expansion["class_weight"] = factors
     else:
-        more = gather_one(results[0])
-    support = more["support"]
+        expansion = gather_one(results[0])
+    support = expansion["support"]
     vectors = np.empty((0, X.shape[1])) if kernel.precomputed else X[support]
     if sparse.issparse(X):
-        more["duals"] = type(vectors)(more["duals"])
-    facts = gather_facts(results) | more
+        expansion["duals"] = type(vectors)(expansion["duals"])
+    facts = gather_facts(results) | expansion
     fitted = KernelFitted(
         template=template,
         kernel=kernel,
@@ -120,6 +121,7 @@ def fit_kernel(
         labels=posed.labels,
         **facts,
     )
+    # The warning points at the line that called `fit`.
     worst_outcome(results).warn(stacklevel=5)
     if posed.labels is not None and template.probability:
         fitted = calibrate_pairs(fitted, X, posed, weights)
@@ -143,16 +145,13 @@ def solve_strongly(
     former: KernelFitted | None,
     known: KnownFacts | None,
 ) -> tuple[list[FitResult], float, float | None]:
-    """Fit every sub-problem; for an infinite C with finite values, until no multiplier reaches it.
-
-    The optimum is then that of every larger C. Returns the results, their C, and the C that was
-    chosen, if any.
-    """
+    """Fit every sub-problem; return the results, C, and the C that was tried for C=inf, or None."""
     strength = template._strength()
     C = strength.get("C", 1.0)
     if not math.isinf(C):
         return solve_problems(template, kernel, X, posed, strength, former, known), C, None
-    # Raise C until no multiplier reaches its bound: then a larger C has the same optimum.
+    # C=inf: raise C until no dual variable comes near its bound C s_i. Without active bounds every
+    # larger C has the same optimum, and so has C=inf.
     for C in STRONGER:
         results = solve_problems(template, kernel, X, posed, {"C": C}, former, known)
         ended_early = any(result.outcome in EARLY for result in results)
@@ -166,8 +165,12 @@ def solve_strongly(
 
 def reaches(results: list[FitResult], weights: np.ndarray | None) -> bool:
     """Return True if a dual variable of any sub-problem exceeds a small share of its bound."""
-    least = 1.0 if weights is None else float(weights[weights > 0.0].min())
-    return any(np.abs(result.alpha).max(initial=0.0) > UNREACHED * least for result in results)
+    # alpha is in units of C: the bound of row i is its weight s_i.
+    smallest_bound = 1.0
+    if weights is not None:
+        smallest_bound = float(weights[weights > 0.0].min())
+    limit = UNREACHED * smallest_bound
+    return any(np.abs(result.alpha).max(initial=0.0) > limit for result in results)
 
 
 def solve_problems(
@@ -195,7 +198,9 @@ def solve_problems(
     if isinstance(machine, Novelty) and kernel.metric == "linear" and plain_solver and n > FEW:
         return solve_weights(template, machine, X, posed, strength)
 
-    # Pairs that share a kernel matrix: over the rows class by class.
+    # If the pairs share one kernel matrix, sort its rows by class: each pair then has two
+    # consecutive stretches of it. Two classes are one problem, which holds a matrix up to MIDDLE
+    # rows.
     order = None
     if isinstance(problems, Pairs) and not problems.sorted:
         may_share = problems.classes.size > 2 or n <= MIDDLE
@@ -215,11 +220,12 @@ def solve_problems(
     results = template._solve_shown(fits)
     if order is None:
         return results
-    found = []
+    # Give the coefficients the row numbers of the user's X again.
+    in_given_order = []
     for result in results:
         rows, values = result.coef
-        found.append(replace(result, coef=Coefficients(order[rows], values)))
-    return found
+        in_given_order.append(replace(result, coef=Coefficients(order[rows], values)))
+    return in_given_order
 
 
 def make_fits(
@@ -292,16 +298,18 @@ def solve_weights(
     """Solve the one-class problem of the linear kernel by Newton's method on the features."""
     demand_room_for_weights(X.shape[1] + 1)
     rows: FitRows = rows_of(Design(X), "free", 1.0, 1, template.n_jobs)
-    # The multipliers of all rows sum to nu n (as LIBSVM scales them); n counts rows by their
-    # weights.
-    heavy = float(rows.norms.size) if posed.weights is None else float(posed.weights.sum())
+    # The dual variables of all rows sum to nu n (as LIBSVM scales them), and n counts each row by
+    # its weight.
+    total_weight = float(rows.norms.size)
+    if posed.weights is not None:
+        total_weight = float(posed.weights.sum())
     solver = Newton()
     linear = LinearRows(
         rows=rows,
         loss=posed.loss,
         options={
             "weights": posed.weights,
-            "intercept": Free(rows.X.bias, total=machine.nu * heavy),
+            "intercept": Free(rows.X.bias, total=machine.nu * total_weight),
             **strength,
         },
     )
@@ -315,10 +323,12 @@ def solve_weights(
         callbacks_of=lambda sub: list(template.callbacks or ()),
     )
     [result] = template._solve_shown(fits)
-    # w = 0 has no support vectors.
-    [multipliers] = result.alpha if result.coef.any() else np.zeros_like(result.alpha)
-    support = np.flatnonzero(multipliers)
-    return [replace(result, coef=Coefficients(support, multipliers[support]))]
+    # A kernel machine keeps the dual variables in place of w; w = 0 has no support vectors.
+    duals = result.alpha[0]
+    if not result.coef.any():
+        duals = np.zeros_like(duals)
+    support = np.flatnonzero(duals)
+    return [replace(result, coef=Coefficients(support, duals[support]))]
 
 
 def gather_one(result: FitResult) -> dict[str, Any]:
@@ -340,26 +350,34 @@ def gather_pairs(pairs: Pairs, results: list[FitResult]) -> dict[str, Any]:
     for the later class.
     """
     codes = pairs.codes
-    count = pairs.classes.size
-    parts = [result.coef for result in results]
-    # The rows that are support vectors of any pair, and the place of each among them.
-    place = np.full(codes.size, -1)
-    for rows, _ in parts:
-        place[rows] = 0
-    support = np.flatnonzero(place == 0)
+    n_classes = pairs.classes.size
+    pair_coefs = [result.coef for result in results]
+    # The rows that are support vectors of any pair, class by class, and the column of each of them
+    # in the table of coefficients; -1 for all other rows.
+    column_of = np.full(codes.size, -1)
+    for rows, _ in pair_coefs:
+        column_of[rows] = 0
+    support = np.flatnonzero(column_of == 0)
     support = support[np.argsort(codes[support], kind="stable")]
-    place[support] = np.arange(support.size)
-    own = codes[support]
+    column_of[support] = np.arange(support.size)
+    support_codes = codes[support]
 
-    sign = 1.0 if count == 2 else -1.0
-    duals = np.zeros((count - 1, support.size))
-    for k, (i, j) in enumerate(combinations(range(count), 2)):
-        rows, values = parts[k]
-        at = place[rows]
-        duals[np.where(own[at] == i, j - 1, i), at] = sign * values
+    # Fits are positive for the later class of a pair; with three classes or more, scikit-learn is
+    # positive for the earlier.
+    sign = -1.0
+    if n_classes == 2:
+        sign = 1.0
+    # For the pair (i, j), a row of class i has its coefficient in line j - 1, one of class j in
+    # line i.
+    duals = np.zeros((n_classes - 1, support.size))
+    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        rows, values = pair_coefs[k]
+        columns = column_of[rows]
+        lines = np.where(support_codes[columns] == i, j - 1, i)
+        duals[lines, columns] = sign * values
     return {
         "support": support.astype(np.int32),
-        "n_support": np.bincount(own, minlength=count).astype(np.int32),
+        "n_support": np.bincount(support_codes, minlength=n_classes).astype(np.int32),
         "duals": duals,
         "intercept": sign * np.array([result.intercept for result in results]),
     }
@@ -376,24 +394,30 @@ def calibrate_pairs(
     precomputed = fitted.kernel.precomputed
     # The models of the folds need no sigmoids; their gamma is that of all rows, also if it is
     # "scale".
-    own = fitted.template._options()
-    own.set_params(probability=False, gamma=fitted.kernel.gamma, verbose=0, checkpoint=None)
+    fold_options = fitted.template._options()
+    fold_options.set_params(
+        probability=False, gamma=fitted.kernel.gamma, verbose=0, checkpoint=None
+    )
 
     def score_others(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
         """Return the scores of rows by a model that was trained on others."""
-        template = own._options()
-        if "nu" in own.get_params(deep=False):
-            # The largest nu that the smallest class allows in its pairs.
-            heavy = np.bincount(codes[inside], None if weights is None else weights[inside])
-            template.nu = min(own.nu, 2.0 * heavy.min() / (heavy.min() + heavy.max()))
-        part = X[np.ix_(inside, inside)] if precomputed else X[inside]
+        template = fold_options._options()
+        if "nu" in fold_options.get_params(deep=False):
+            # A pair of classes of weights m and M, m <= M, is feasible up to nu = 2 m / (m + M).
+            inside_weights = None if weights is None else weights[inside]
+            totals = np.bincount(codes[inside], inside_weights)
+            largest_nu = 2.0 * totals.min() / (totals.min() + totals.max())
+            template.nu = min(fold_options.nu, largest_nu)
+        # Of a kernel matrix, a fold also loses the columns of the rows left out.
+        X_inside = X[np.ix_(inside, inside)] if precomputed else X[inside]
+        X_outside = X[np.ix_(outside, inside)] if precomputed else X[outside]
         labels = pairs.classes[codes[inside]]
-        part_weights = None if sample_weight is None else sample_weight[inside]
+        user_weights = None if sample_weight is None else sample_weight[inside]
         with raise_interrupts(), apply_limits(template):
-            other = fit_kernel(template, part, labels, part_weights)
-        return score_later(other, X[np.ix_(outside, inside)] if precomputed else X[outside])
+            fold_model = fit_kernel(template, X_inside, labels, user_weights)
+        return score_later(fold_model, X_outside)
 
-    folds = draw_folds(codes, weights, draw_seed(own.random_state))
+    folds = draw_folds(codes, weights, draw_seed(fold_options.random_state))
     scores = held_out_scores(folds, lambda rows: score_later(fitted, X[rows]), score_others)
     columns = score_columns(Pairs(codes, pairs.classes), scores, weights)
     return replace(fitted, calibration=fit_sigmoids(columns))

@@ -68,9 +68,9 @@ def evaluate_kernel(
     beta = point.beta
     # Most points are dual feasible: model and dual point are then the same function.
     if point.dual is None or np.array_equal(point.dual, beta):
-        own = expansion_of(problem, beta, point.offsets)
-        return certify_values(problem, (beta, own), (beta, own), point.offsets)
-    # Else each kernel value serves both.
+        both = (beta, expansion_of(problem, beta, point.offsets))
+        return certify_values(problem, both, both, point.offsets)
+    # Else each kernel value is computed once, for both.
     f, dual_f = problem.margins(np.column_stack([beta, point.dual])).T
     model = function_of(problem, beta, np.ascontiguousarray(f))
     dual = function_of(problem, point.dual, dual_f)
@@ -93,14 +93,18 @@ def certify_values(
     given : ndarray of shape (groups,), optional
         Offsets to judge; by default the best offsets.
     """
-    beta, own = model
-    feasible, reached = dual
-    offsets = find_offsets(problem, own.values) if given is None else given
-    certificate, alpha = certificate_of_values(problem, own, offsets, (feasible, reached.half))
+    beta, function = model
+    feasible, dual_function = dual
+    offsets = given
+    if offsets is None:
+        offsets = find_offsets(problem, function.values)
+    dual_point = (feasible, dual_function.half)
+    certificate, alpha = certificate_of_values(problem, function, offsets, dual_point)
+    # A regularised intercept is the weight of a constant feature: b = offset * sum_i beta_i.
     intercepts: Any = offsets
     if not problem.groups:
         intercepts = float(offsets[0]) + problem.offset * float(beta.sum())
-    return KernelEvaluation(beta, intercepts, alpha, certificate, own.values)
+    return KernelEvaluation(beta, intercepts, alpha, certificate, function.values)
 
 
 def find_offsets(problem: KernelProblem, f: np.ndarray) -> np.ndarray:
@@ -160,7 +164,7 @@ def certificate_of_values(
         C times the dual variables, feasible but for rounding, and half the squared norm of their
         function.
     """
-    beta, reached = dual
+    beta, dual_half = dual
     alpha = alpha_of(problem, beta)
     judged = judged_rows(problem)
     order = problem.group_order
@@ -172,7 +176,7 @@ def certificate_of_values(
     if problem.intercept.constrained:
         totals = judged.totals[0].tolist()
     certificate = certificate_of_sums(
-        problem.loss, problem.strength, totals, numbers[0].tolist(), (model.half, reached)
+        problem.loss, problem.strength, totals, numbers[0].tolist(), (model.half, dual_half)
     )
     return certificate, alpha
 
@@ -203,23 +207,24 @@ def expansion_of(
     given : ndarray of shape (groups,), optional
         The offsets; by default the best offsets.
     """
-    of_points = problem.sum_at_points(beta)
-    support = np.flatnonzero(of_points)
+    point_coefs = problem.sum_at_points(beta)
+    support = np.flatnonzero(point_coefs)
+    # float32 values with bounds on their errors; None if float64 is as fast.
     rough = None
     if problem.table is None and not problem.kernel.precomputed:
-        rough = rough_expansion(problem.row_source, support, of_points[support])
+        rough = rough_expansion(problem.row_source, support, point_coefs[support])
     if rough is None:
         return function_of(problem, beta, problem.margins(beta))
     values, slips = rough
-    exact = problem.errors.bound_expansion(of_points, UNIT)
+    exact = problem.errors.bound_expansion(point_coefs, UNIT)
 
     def replace(points: np.ndarray) -> FeatureFunction:
         """Compute the values of some points in float64; return the function."""
         values[points] = expand(
-            problem.kernel, problem.X[points], problem.X[support], of_points[support]
+            problem.kernel, problem.X[points], problem.X[support], point_coefs[support]
         )
         slips[points] = exact[points]
-        return function_of(problem, beta, problem.values_at_rows(values, of_points), slips)
+        return function_of(problem, beta, problem.values_at_rows(values, point_coefs), slips)
 
     # float64 values at the support vectors, then at rows that may pay a loss.
     is_exact = np.zeros(values.size, dtype=bool)
@@ -243,7 +248,8 @@ def function_of(
     n = problem.n
     if slips is None:
         slips = problem.errors.bound_expansion(problem.sum_at_points(beta), UNIT)
-    # What a regularised intercept adds is a sum of n terms; so is the norm.
+    # A regularised intercept adds offset * sum_i beta_i to each value: a sum of n terms, whose
+    # rounding is at most gamma(n + 4) times the sum of their sizes.
     added = gamma(n + 4.0) * problem.offset * float(sizes.sum())
     slips = problem.sizes_at_rows(slips) + added
     return FeatureFunction(f, slips, half_square(beta, f, slips))
@@ -273,12 +279,16 @@ def multiples_of_kernel_models(problem: KernelProblem, model: Any) -> Iterator[C
     """Yield multiples of a model within the bounds of the dual; none if the dual has given sums."""
     if any(side.intercept.total for side in problem.sides):
         return
+    # The multiple zero: the best constant model.
     nothing = np.zeros(problem.n)
     terms = problem.terms
     kind = problem.intercept
-    alone = kind.best(terms, problem.members, nothing, 0.0)
-    yield multiple(problem, terms, nothing, lambda t: 0.0, alone)[2], KernelPoint(nothing)
-    half = 0.0 if model is None else half_norm(model.coef, model.margins)
+    best_constant = kind.best(terms, problem.members, nothing, 0.0)
+    yield multiple(problem, terms, nothing, lambda t: 0.0, best_constant)[2], KernelPoint(nothing)
+    # The best multiple t of the model: its losses at t f, and t^2 times half its squared norm.
+    half = 0.0
+    if model is not None:
+        half = half_norm(model.coef, model.margins)
     # If a kernel is indefinite, a ray may have no lowest point.
     if half > 0.0:
         offset = model.intercept if kind.constrained else 0.0
@@ -294,8 +304,10 @@ def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
     low, high = problem.box()
     if ((beta < low) | (beta > high)).any():
         return ANY
-    end = np.where(beta > 0.0, high, low)
-    return 0.0, float(np.divide(end, beta, out=np.full(beta.size, np.inf), where=beta != 0.0).min())
+    # The least ratio of a bound to its coefficient; zeros stay in the box whatever the factor.
+    bound = np.where(beta > 0.0, high, low)
+    ratios = np.divide(bound, beta, out=np.full(beta.size, np.inf), where=beta != 0.0)
+    return 0.0, float(ratios.min())
 
 
 def certificate_of_expansion(
@@ -326,21 +338,22 @@ def certificate_of_expansion(
     errors = kernel_errors(kernel, stack([problem.X, points]))
     slips = errors.bound_expansion(coefficients, UNIT, np.arange(n, n + m))
     values = expand(kernel, problem.X, points, coefficients)
-    own = expand(kernel, points, points, coefficients)
+    values_at_points = expand(kernel, points, points, coefficients)
     size = np.abs(coefficients)
-    # Half the squared norm: that of the expansion, and that of a regularised intercept.
-    half = half_norm(coefficients, own)
+    # Half the squared norm: that of the expansion, and b^2 / (2 offset) of a regularised intercept.
+    half = half_norm(coefficients, values_at_points)
     # The rounding of half the norm: errors of kernel values, and of a sum of m products.
-    off = 0.5 * float(size @ slips[n:]) + 0.5 * gamma(m + 4.0) * float(size @ np.abs(own))
+    sum_of_sizes = float(size @ np.abs(values_at_points))
+    half_error = 0.5 * float(size @ slips[n:]) + 0.5 * gamma(m + 4.0) * sum_of_sizes
     if problem.offset:
         square = 0.5 * offset * offset / problem.offset
         half = half + square
-        off = off + gamma(8.0) * (square + abs(half))
+        half_error = half_error + gamma(8.0) * (square + abs(half))
     # Without dual variables, take those that the slopes of the loss at the margins suggest.
     if dual is None:
         alpha = np.zeros(n)
         dual_of_margins(problem.terms, problem.members, values, offset, alpha)
         dual = nearest_feasible(problem, problem.C * alpha)
-    reached = expansion_of(problem, dual, np.array([offset])).half
-    function = FeatureFunction(values, slips[:n], Bounded(half, off))
-    return certificate_of_values(problem, function, np.array([offset]), (dual, reached))[0]
+    dual_half = expansion_of(problem, dual, np.array([offset])).half
+    function = FeatureFunction(values, slips[:n], Bounded(half, half_error))
+    return certificate_of_values(problem, function, np.array([offset]), (dual, dual_half))[0]

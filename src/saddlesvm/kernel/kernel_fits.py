@@ -171,19 +171,24 @@ class KernelRows:
         count = len(problems)
         is_small = self.has_small_problems(fits)
         may_share = count > 1 or (is_small and self.X.shape[0] <= FEW)
-        given = (self.kernel, self.X, problems, self.machine, self.options["cache_size"])
-        if self.facts is None and may_share and shares_matrix(*given):
-            self.facts = shared_facts(self.kernel, self.X, self.options["cache_size"])
+        megabytes = self.options["cache_size"]
+        if (
+            self.facts is None
+            and may_share
+            and shares_matrix(self.kernel, self.X, problems, self.machine, megabytes)
+        ):
+            self.facts = shared_facts(self.kernel, self.X, megabytes)
         facts = self.facts
-        # A shared matrix has the points class by class. Without it, each problem computes its own
-        # kernel rows.
+        # A shared matrix has the points class by class, so that a pair is two stretches of it.
+        # Without it, each problem computes its own kernel rows.
         is_alone = facts is None
         may_batch = not isinstance(problems, Pairs) or problems.sorted
         if is_alone:
             may_batch = self.has_rows_apart(count)
         if not (is_small and may_batch):
             return None
-        shrinks = is_alone or (count == 1 and self.machine is PLAIN)
+        # A problem that a fit of its own could shrink is handed over to it after fewer steps.
+        could_shrink = is_alone or (count == 1 and self.machine is PLAIN)
         task = PairsTask(
             gram=None if facts is None else facts.gram,
             errors=kernel_errors(self.kernel, self.X) if facts is None else facts.errors,
@@ -193,9 +198,10 @@ class KernelRows:
             tol=fits.limits.tol,
             weights=self.options["weights"],
             solver=fits.solver.name,
-            most=STEPS_ALONE if shrinks else MOST_STEPS,
+            most=STEPS_ALONE if could_shrink else MOST_STEPS,
             **self.parts_of(problems),
         )
+        # Threads take bundles of problems; a problem with kernel rows of its own is a bundle.
         bundles = bundles_of(range(count), TOGETHER, fits.jobs)
         if is_alone:
             bundles = [range(k, k + 1) for k in range(count)]
@@ -213,22 +219,25 @@ class KernelRows:
         They must be pairs of classes or a single problem, small, with a free intercept, positive
         weights and default options, and without a callback or a bar.
         """
-        given = self.options
+        options = self.options
         solver = fits.solver
-        is_plain = self.starts is None and fits.limits.gap == 0.0 and given.get("lam") is None
-        if not (is_plain and fits.unwatched) or type(solver) is not Decomposition:
+        is_default = self.starts is None and fits.limits.gap == 0.0 and options.get("lam") is None
+        if not (is_default and fits.unwatched) or type(solver) is not Decomposition:
             return False
-        free = make_intercept(given["intercept"], given["scale"]).constrained
-        if not free or not (given["weights"] is None or bool((given["weights"] > 0.0).all())):
+        weights = options["weights"]
+        has_positive_weights = weights is None or bool((weights > 0.0).all())
+        has_free_intercept = make_intercept(options["intercept"], options["scale"]).constrained
+        if not (has_free_intercept and has_positive_weights):
             return False
         problems = fits.problems
         if isinstance(problems, Pairs):
             # The largest pair has the two largest classes.
             largest = int(np.sort(np.diff(problems.starts))[-2:].sum())
             return largest <= max(FEW, solver.working_set)
+        # A single problem of all rows, with the weights of the options.
         sub = problems[0]
-        is_whole = sub.members is None and sub.weights is None and sub.factor == 1.0
-        is_single = len(problems) == 1 and is_whole
+        has_all_rows = sub.members is None and sub.weights is None and sub.factor == 1.0
+        is_single = len(problems) == 1 and has_all_rows
         return is_single and self.X.shape[0] <= FEW and not self.has_short_rows()
 
     def parts_of(self, problems: Sequence[SubProblem]) -> dict[str, Any]:
@@ -268,21 +277,30 @@ class KernelRows:
 
         The machines with nu begin at a point that needs some at once.
         """
-        few = count > 1 or self.X.shape[0] <= APART
-        return self.machine is PLAIN and few and has_maker(self.kernel, self.X)
+        is_quick = count > 1 or self.X.shape[0] <= APART
+        return self.machine is PLAIN and is_quick and has_maker(self.kernel, self.X)
 
     def without_weights(self, tol: float) -> tuple[WithoutWeights, np.ndarray | None] | None:
         """Return the model without coefficients of a classification; None for other machines."""
         if self.machine is not PLAIN or not is_classification(self.loss):
             return None
-        given = self.options
-        charge = 0.0 if make_intercept(given["intercept"], given["scale"]).constrained else np.inf
-        empty = Coefficients(np.empty(0, dtype=np.intp), np.empty(0))
-        strength = (given.get("C"), given.get("lam"))
+        options = self.options
+        # A free intercept b costs nothing. A regularised one belongs to the coefficients: without
+        # them it is zero.
+        charge = np.inf
+        if make_intercept(options["intercept"], options["scale"]).constrained:
+            charge = 0.0
         model = WithoutWeights(
-            self.loss, *strength, 1.0, charge, tol, coef=empty, alpha=np.empty(0)
+            loss=self.loss,
+            C=options.get("C"),
+            lam=options.get("lam"),
+            share=1.0,
+            charge=charge,
+            tol=tol,
+            coef=Coefficients(np.empty(0, dtype=np.intp), np.empty(0)),
+            alpha=np.empty(0),
         )
-        return model, given["weights"]
+        return model, options["weights"]
 
     def complete(self, results: list[FitResult]) -> list[FitResult]:
         """Return the results; without a dual bound if the kernel is not definite."""
@@ -290,7 +308,9 @@ class KernelRows:
             return results
         support: Any = [result.coef.rows for result in results]  # type: ignore[attr-defined]
         evidence = evidence_against(self.kernel, self.X, np.unique(np.concatenate(support)))
-        return [result.remove_bound(evidence) for result in results] if evidence else results
+        if not evidence:
+            return results
+        return [result.remove_bound(evidence) for result in results]
 
 
 def pick_support(points: np.ndarray, beta: np.ndarray) -> Coefficients:

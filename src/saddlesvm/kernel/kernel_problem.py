@@ -42,14 +42,8 @@ from saddlesvm.problem.terms import Pointwise, box_of
 FEW = 512  # points whose kernel matrix is held whole, in float64: 2 MB
 # Rows of a problem that holds its kernel rows in float64, if the cache has room (measured)
 MIDDLE = 4096
-PRODUCTS = (
-    "linear",
-    "rbf",
-    "poly",
-    "polynomial",
-    "sigmoid",
-    "cosine",
-)  # kernels that a matrix product computes
+# Kernels that a matrix product computes
+PRODUCTS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "cosine")
 
 
 class Views(NamedTuple):
@@ -129,13 +123,13 @@ def check_kernel_loss(loss: Loss) -> Loss:
     """
     if not has_kernel_solver(loss):
         task = traits_of(loss).task
-        able = [
+        names = [
             name
             for name, kind in LOSSES.items()
             if has_kernel_solver(kind) and traits_of(kind).task == task
         ]
         raise ValueError(
-            f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(able)}"
+            f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(names)}"
         )
     return loss
 
@@ -397,12 +391,14 @@ def make_kernel_problem(
     """
     check_kernel_loss(loss)
     kind = make_intercept(intercept, scale)
-    chosen = np.arange(y.size) if members is None else members
+    chosen = members
+    if chosen is None:
+        chosen = np.arange(y.size)
     # lambda = 1 / (C n) counts rows of weight zero; all else leaves them out.
     n_lambda = chosen.size
     uses_lambda = lam is not None
     C, _ = resolve_C(C, lam, n_lambda)
-    s = np.empty(0)
+    s = np.empty(0)  # the row weights s_i; empty if all are 1
     if weights is not None:
         chosen = chosen[weights[chosen] > 0.0]
         s = np.asarray(weights, dtype=np.float64)[chosen]
@@ -439,13 +435,13 @@ def _of_kernel(problem: KernelProblem, solver: object) -> dict[str, object]:
         "kernel": [kernel.name, kernel.gamma, kernel.degree, kernel.coef0],
         "C": problem.C,
         "sums": groups,
-        "labels": _sum_of(problem.y),
-        "rows": [_sum_of(one) for one in arrays],
-        "weights": _sum_of(problem.weights),
+        "labels": _checksum(problem.y),
+        "rows": [_checksum(array) for array in arrays],
+        "weights": _checksum(problem.weights),
         "solver": repr(solver),
     }
 
 
-def _sum_of(array: np.ndarray) -> int:
+def _checksum(array: np.ndarray) -> int:
     """Return the checksum of the bytes of an array."""
     return zlib.crc32(np.ascontiguousarray(array).data)

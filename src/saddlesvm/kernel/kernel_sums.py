@@ -288,12 +288,13 @@ def add_leaf(
     own: np.ndarray,
 ) -> None:
     """Add a leaf of rows to the sums of a problem and of a group."""
+    values, errors, betas, alphas = point
     offset = own[OFFSET]
     paid = conjugates = charged = positive = negative = 0.0
     for i in range(rows[0], rows[1]):
-        f = point[0][i]
-        b = point[2][i]
-        a = point[3][i]
+        f = values[i]
+        b = betas[i]
+        a = alphas[i]
         y = judged.y[i]
         s = weight_of(judged.weights, i)
         size = abs(b)
@@ -306,7 +307,7 @@ def add_leaf(
         charged += abs(conjugate)
         # e bounds the error of the margin. It counts if the row may pay within twice of it, because
         # the ends are rounded; a convex loss that is zero at both ends is zero between them.
-        e = point[1][i] + 4.0 * UNIT * (abs(offset) + abs(f) + label)
+        e = errors[i] + 4.0 * UNIT * (abs(offset) + abs(f) + label)
         if loss_value(loss, u - 2.0 * e, y) + loss_value(loss, u + 2.0 * e, y) == 0.0:
             e = 0.0
         sums[PAIRED] += abs(a) * label if loss.residual else abs(a)
@@ -361,12 +362,20 @@ def certificate_of_sums(
     moves = [
         move_of_group(group, total, charged) for group, total in zip(groups, totals, strict=False)
     ]
-    # It pays its offset times that sum.
-    paid_sums = [total * group[OFFSET] for group, total in zip(groups, totals, strict=False)]
-    asked = Bounded(sum(paid_sums), gamma(8.0) * sum(map(abs, paid_sums)))
-    errors = RowSizes(n, 0.0, 0.0, slip, squares, largest)
-    # beta and C alpha differ by rounding and by the box: so far may their functions be apart.
-    found = ValueSums(paid, conjugates, charged, paired, errors, away + UNIT * length)
+    # A group with a given sum pays its offset times that sum.
+    offset_costs = [total * group[OFFSET] for group, total in zip(groups, totals, strict=False)]
+    asked = Bounded(sum(offset_costs), gamma(8.0) * sum(map(abs, offset_costs)))
+    # In place of the rows' lengths, the bounds on the errors of their scores.
+    errors = RowSizes(rows=n, terms=0.0, weight=0.0, reach=slip, squares=squares, longest=largest)
+    found = ValueSums(
+        paid=paid,
+        conjugates=conjugates,
+        charged=charged,
+        paired=paired,
+        rows=errors,
+        # beta and C alpha differ by rounding and by the box: so far may their functions be apart.
+        away=away + UNIT * length,
+    )
     sums = sums_of_values(loss_sizes(loss, n), strength.C, found, halves, asked, moves)
     if any(totals):
         # Zero is not feasible: it proves nothing.
@@ -376,8 +385,16 @@ def certificate_of_sums(
 
 def move_of_group(group: Sequence[float], total: float, charged: float) -> Move:
     """Return the move of a group's duals to their sum; `charged` sums the conjugates' sizes."""
-    sizes = PointSizes(0.0, 0.0, group[ALPHA_LENGTH], 0.0, group[POSITIVE], group[NEGATIVE])
-    room = Room(group[ROOM], group[ROOM_LENGTH], group[CHARGED_AT_TOP])
+    # A move depends on these sizes of the dual variables alone.
+    sizes = PointSizes(
+        labels=0.0,
+        label_squares=0.0,
+        pulled=group[ALPHA_LENGTH],
+        paired=0.0,
+        positive=group[POSITIVE],
+        negative=group[NEGATIVE],
+    )
+    room = Room(way=group[ROOM], pulled=group[ROOM_LENGTH], charged=group[CHARGED_AT_TOP])
     # The kernel adds SHORT variables, then their sum; few rows meet no more than in array code.
     additions = max(IN_PAIRS, SHORT + group[ROWS] / SHORT + 8.0)
     return move_to_sum(sizes, group[ROWS], charged, total, lambda: room, additions)

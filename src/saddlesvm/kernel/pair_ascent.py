@@ -320,6 +320,8 @@ def find_extremes(
 ) -> float:  # fmt: skip
     """Add ``move (K_i - K_j)`` to the gradient; find each group's extremes and violation."""
     K = program.table.values
+    up = room[1]
+    down = room[2]
     starts = program.starts
     columns = program.columns
     signs = program.signs
@@ -335,12 +337,12 @@ def find_extremes(
             column = columns[part]
             row_i = K[slot_i][column : column + end - first]
             row_j = K[slot_j][column : column + end - first]
-            own = move * signs[part]
-            near, far = move_slopes(
-                g[first:end], room[1][first:end], room[2][first:end], row_i, row_j, own
+            signed_move = move * signs[part]
+            least_here, steepest_here = move_slopes(
+                g[first:end], up[first:end], down[first:end], row_i, row_j, signed_move
             )
-            least = min(least, near)
-            steepest = min(steepest, far)
+            least = min(least, least_here)
+            steepest = min(steepest, steepest_here)
         extremes[group, 0] = double_of_ordered(least)
         extremes[group, 1] = -double_of_ordered(steepest)
         # The violation: how far the steepest slope downwards exceeds the least slope upwards.
@@ -361,7 +363,7 @@ def best_pair(
     columns = program.columns
     signs = program.signs
     groups = program.groups
-    own = room[0]
+    curvature = room[0]
     up = room[1]
     down = room[2]
     i = NO_PAIR
@@ -393,11 +395,13 @@ def best_pair(
             downs = down[first:last]
             found = max(
                 found,
-                largest_gain(slopes, downs, own[first:last], row_i, own[p], lowest, unit, first),
+                largest_gain(
+                    slopes, downs, curvature[first:last], row_i, curvature[p], lowest, unit, first
+                ),
             )
         q = np.int64(found & LOW_HALF)
         # The gain in float64 decides between the groups.
-        bend = max(own[p] + own[q] - 2.0 * Kp[point_of(q, starts, columns)], TAU)
+        bend = max(curvature[p] + curvature[q] - 2.0 * Kp[point_of(q, starts, columns)], TAU)
         slope = g[q] + down[q] - lowest
         if found >> 32 > 0 and slope * slope / bend > gain:
             i = p
@@ -430,14 +434,21 @@ def pair_steps(
     extremes : ndarray of shape (groups, 2) or larger
         Overwritten: the least slope upwards and the largest downwards, in each group.
     """
-    table, ridge, low, high, tube, starts, columns = program[:7]
-    own = room[0]
+    table = program.table
+    ridge = program.ridge
+    low = program.low
+    high = program.high
+    tube = program.tube
+    starts = program.starts
+    columns = program.columns
+    curvature = room[0]
     up = room[1]
     down = room[2]
+    # The curvature K_tt + r_t of each coordinate, and what a tube adds to its slopes.
     for part in range(columns.size):
         for t in range(starts[part], starts[part + 1]):
             point = columns[part] + t - starts[part]
-            own[t] = table.diagonal[point] + ridge[t]
+            curvature[t] = table.diagonal[point] + ridge[t]
             up[t], down[t] = slopes_of_tube(beta[t], low[t], high[t], tube)
     # The first pass moves nothing: it finds the extremes of the gradient as it is.
     step = 0

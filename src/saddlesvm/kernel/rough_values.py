@@ -51,14 +51,18 @@ def rough_expansion(
         return None
     if half.dtype != np.float32 or not RANGE[0] < rows.gamma < RANGE[1]:
         return None
-    roots = SLACK * np.sqrt(half.astype(np.float64) + LEAST_SQUARE)
-    units = SLACK * UNIT * (0.5 * d + 8.0)
-    if not units * (2.0 * roots.max()) ** 2 <= MOST_ERROR:
+    # q_i of the module's formula, rounded up, and the factor u (d / 2 + 8) of E_ij.
+    q = SLACK * np.sqrt(half.astype(np.float64) + LEAST_SQUARE)
+    unit_error = SLACK * UNIT * (0.5 * d + 8.0)
+    # The largest E_ij, at the two longest points; `not <=` refuses NaN too.
+    if not unit_error * (2.0 * q.max()) ** 2 <= MOST_ERROR:
         return None
+    # Four sums over j at once: f_i = sum_j beta_j k_ij, and the three parts of
     # sum_j |beta_j| k_ij (q_i + q_j)^2 = q_i^2 A_i + 2 q_i B_i + C_i.
     size = np.abs(coefficients)
-    own = roots[support]
-    weights = np.stack([coefficients, size, size * own, size * own * own], axis=1)
+    q_support = q[support]
+    columns = (coefficients, size, size * q_support, size * q_support * q_support)
+    weights = np.stack(columns, axis=1)
     sums = np.empty((n, 4))
     centres = rows.restrict(support)
     scale = np.float32(2.0 * rows.gamma)
@@ -70,8 +74,9 @@ def rough_expansion(
         radial(values, half[part], centres.half)
         sums[part] = values.astype(np.float64) @ weights
     f, A, B, C = sums.T
-    # |k - k^| of each value, then of the sum.
-    errors = SLACK * units * (roots * roots * A + 2.0 * roots * B + C)
-    rounded = EXPONENTIAL_UNITS * UNIT + UNDERFLOW_OF_EXPONENT + gamma(support.size + 4.0)
-    errors += rounded * A + UNDERFLOW * size.sum()
+    # The errors of the exponents, sum_j |beta_j| k_ij E_ij; then those of the exponential and of
+    # the sum over j, relative to A_i = sum_j |beta_j| k_ij.
+    errors = SLACK * unit_error * (q * q * A + 2.0 * q * B + C)
+    relative_error = EXPONENTIAL_UNITS * UNIT + UNDERFLOW_OF_EXPONENT + gamma(support.size + 4.0)
+    errors += relative_error * A + UNDERFLOW * size.sum()
     return np.ascontiguousarray(f), SLACK * errors

@@ -20,9 +20,8 @@ from saddlesvm.kernel.mercer import Kernel, Matrix, dense_if_quicker, in_float64
 
 BYTES = 4  # of a value in the cache
 DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most: 64 MB
-FLOAT32_EXPONENT = (
-    1024.0  # largest exponent of the radial kernel that float32 resolves to 1e-4 (derived)
-)
+# Largest exponent of the radial kernel that float32 resolves to 1e-4 (derived)
+FLOAT32_EXPONENT = 1024.0
 
 
 class RowSource(Protocol):
@@ -240,11 +239,10 @@ class RowCache:
         last = int(slots[-1]) + 1
         # Consecutive slots are written directly; others by a copy.
         in_place = last - first == slots.size
-        block = (
-            self.table[first:last]
-            if in_place
-            else np.empty((slots.size, self.source.count), self.buffer.dtype)
-        )
+        if in_place:
+            block = self.table[first:last]
+        else:
+            block = np.empty((slots.size, self.source.count), self.buffer.dtype)
         self.source.block(missing, block)
         block += self.offset
         if not in_place:

@@ -268,9 +268,14 @@ class SVC(ClassifierMixin, KernelMachine):
             Two classes: positive for ``classes_[1]``. More classes: the votes of each class, ties
             broken by scores; or a score for each pair, positive for its earlier class.
         """
-        find_scores = count_votes if self.decision_function_shape == "ovr" else score_problems
-        scores = find_scores(held_machine(self), X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        if self.decision_function_shape == "ovr":
+            scores = count_votes(held_machine(self), X)
+        else:
+            scores = score_problems(held_machine(self), X)
+        # Two classes are one problem: a vector.
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return scores
 
     def predict(self: Any, X: RowsLike) -> np.ndarray:
         """The class of each row, shape (rows,): the class with most votes; `break_ties` decides
