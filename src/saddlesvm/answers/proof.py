@@ -161,7 +161,9 @@ def _part(
     if own is None or not has_margin(problem) or found.radius * problem.row_sizes.longest <= enough:
         return found
     closer = verify_active_set(problem, own / problem.C)
-    return closer if closer is not None and closer.radius < found.radius else found
+    if closer is not None and closer.radius < found.radius:
+        return closer
+    return found
 
 
 def proof_near(problems: Sequence[Problem], W: np.ndarray, enough: float) -> Proof | None:
@@ -178,11 +180,11 @@ def proof_near(problems: Sequence[Problem], W: np.ndarray, enough: float) -> Pro
     if isinstance(problems[0], JointProblem) or not all(map(can_come_nearer, problems)):
         return None
     parts = [neighbourhood_near(*given, enough) for given in zip(problems, W, strict=True)]
-    return (
-        None
-        if None in parts
-        else Proof([one for one in parts if one], np.zeros((len(W), W.shape[1] - 1), bool))
-    )
+    if None in parts:
+        return None
+    # No weight is proven to be zero.
+    no_zeros = np.zeros((len(W), W.shape[1] - 1), bool)
+    return Proof([part for part in parts if part], no_zeros)
 
 
 def gap_for(
@@ -200,5 +202,6 @@ def gap_for(
         # sqrt(2 gap) max_i ||x_i|| <= enough, with some room.
         gap = 0.5 * SPARE * (enough / problem.row_sizes.longest) ** 2
         size = max(abs(own.primal), abs(own.dual))
-        found = min(found, gap * problem.unit / size if size > 0.0 else math.inf)
+        if size > 0.0:
+            found = min(found, gap * problem.unit / size)
     return found

@@ -62,8 +62,14 @@ def npz_source(path: Path, how: Reading) -> Source:
     try:
         with reading(path), open_archive(path, expansion=EXPANSION, lenient=True) as archive:
             rows, labels = _choose_arrays(archive.names, path, how.label, how.n_features)
-            X = _read_sparse(archive, path) if rows is None else archive.read(rows)
-            y = None if labels is None else archive.read(labels)
+            # A CSR matrix is several arrays; dense rows are one.
+            if rows is None:
+                X = _read_sparse(archive, path)
+            else:
+                X = archive.read(rows)
+            y = None
+            if labels is not None:
+                y = archive.read(labels)
     except DataError:
         raise
     except DAMAGE as error:
@@ -110,13 +116,17 @@ def array_source(path: Path, format: str, X: Any, y: np.ndarray | None) -> Sourc
         raise DataError(
             f"{path}: has {n} rows and labels of shape {y.shape}; one label for each row is needed"
         )
+    # Only dense rows keep a small type.
     is_sparse = sp.issparse(X)
+    dtype = stored_type(X.dtype)
+    if is_sparse:
+        dtype = float_type(X.dtype)
     return Source(
         str(path),
         format,
         sparse=is_sparse,
         width=X.shape[1],
-        dtype=float_type(X.dtype) if is_sparse else stored_type(X.dtype),
+        dtype=dtype,
         has_labels=y is not None,
         n_bytes=path.stat().st_size,
         blocks=lambda n_bytes: split_rows(X, y, n_bytes),
@@ -156,7 +166,9 @@ def _choose_arrays(
             )
     if label is False:
         return rows, None
-    wanted = (label,) if isinstance(label, str) else _LABELS
+    wanted: tuple[str, ...] = _LABELS
+    if isinstance(label, str):
+        wanted = (label,)
     labels = next((name for name in wanted if name in names), None)
     # Labels may be missing only if a model reads rows of known width, to predict their labels.
     if labels is None and (label is not None or n_features is None):
@@ -176,10 +188,14 @@ def split_rows(X: Any, y: np.ndarray | None, n_bytes: int) -> Iterator[Block]:
     step = rows_in(n_bytes, _ENTRY_BYTES * n_values / max(n, 1))
     for start in range(0, n, step):
         some = slice(start, start + step)
-        # All rows of a sparse matrix are taken as they are, not copied.
-        rows = X if step >= n else X[some]
-        labels = None if y is None else y[some].ravel()
-        yield Block(rows, labels, None, min(start + step, n) / n)
+        # If the block has all rows, take the matrix as it is: a slice of a sparse one is a copy.
+        rows = X
+        if step < n:
+            rows = X[some]
+        labels = None
+        if y is not None:
+            labels = y[some].ravel()
+        yield Block(rows, labels, share=min(start + step, n) / n)
 
 
 def _read_sparse(archive: Archive, path: Path) -> Matrix:

@@ -36,10 +36,16 @@ def flat_column(column: pa.ChunkedArray, name: str, where: str) -> np.ndarray:
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        if column.num_chunks == 1:
+            column = column.chunk(0)
+        else:
+            column = column.combine_chunks()
     # Combining many or no pieces may give a chunked array again.
     if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        if column.num_chunks:
+            column = pa.concat_arrays(column.chunks)
+        else:
+            column = pa.array([], column.type)
     # Extension types, such as tensors of a fixed shape, wrap lists.
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
@@ -124,7 +130,9 @@ def arrow_matrix(data: object, where: str = "X") -> tuple[np.ndarray, list[str] 
                 "features must be numbers: encode it first, with saddlesvm.table.encoder"
             )
     if any(column.ndim == 2 for column in columns):
-        return columns[0] if len(columns) == 1 else np.column_stack(columns), None
+        if len(columns) == 1:
+            return columns[0], None
+        return np.column_stack(columns), None
 
     # Some rows at a time: the lines of the cache are then full before they are written back.
     X = np.empty((len(columns[0]), len(columns)), dtype=np.result_type(np.float16, *columns))

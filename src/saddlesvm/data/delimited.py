@@ -251,7 +251,11 @@ def find_layout(
         has_header = _looks_like_header(first, others, label, path, drop)
     if has_header and not others:
         raise DataError(f"{path}: holds a header line and no rows; at least one row is needed")
-    names = first if has_header else None
+    names = None
+    skip = 0
+    if has_header:
+        names = first
+        skip = n_lines
     dropped = dropped_positions(drop, names, n_columns, str(path))
     for column, name in enumerate(names or ()):
         if not name and column not in dropped:
@@ -260,7 +264,6 @@ def find_layout(
                 "drop or name it"
             )
     position = label_position(label, names, n_columns, n_features, str(path), dropped)
-    skip = n_lines if has_header else 0
     return LineLayout(delimiter, names, n_columns, skip, position, dropped=dropped)
 
 
@@ -393,7 +396,9 @@ def _fault_of_cell(cell: str, column: int, layout: LineLayout, dtype: np.dtype) 
     if column == layout.label:
         return _fault_of_label(cell)
     if cell.lower() in MISSING_WORDS:
-        return None if layout.missing_ok else f"the value is missing ({cell!r}); {MISSING_ADVICE}"
+        if layout.missing_ok:
+            return None
+        return f"the value is missing ({cell!r}); {MISSING_ADVICE}"
     if not is_number(cell):
         fault = f"{cell!r} is not a number; features must be numbers {_WORDS_ADVICE}"
         if layout.label is not None:

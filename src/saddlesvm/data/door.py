@@ -69,7 +69,9 @@ class Design:
         """X for functions that take only float32 and float64, and sort a row's indices in place."""
         if not sparse.issparse(self.X):
             return widen(self.X)
-        return self.X if self.X.has_sorted_indices else self.X.sorted_indices()
+        if self.X.has_sorted_indices:
+            return self.X
+        return self.X.sorted_indices()
 
     def norms(self, threads: int = 1) -> np.ndarray:
         """Squared norms of the rows, shape (n,); computing them checks that all values are finite.
@@ -279,8 +281,9 @@ def take_without_conversion(X: Any, memory: Any = None) -> np.ndarray | None:
         is, mapped whole numbers are read in place.
     """
     if type(X) is np.ndarray and X.dtype in FLOATS:
-        is_ready = X.ndim == 2 and X.size > 0 and X.flags.c_contiguous
-        return X if is_ready else None
+        if X.ndim == 2 and X.size > 0 and X.flags.c_contiguous:
+            return X
+        return None
 
     # What is left are small types, in data frames or arrays, and mapped files.
     if _is_frame(X) and len(set(X.dtypes)) == 1 and X.dtypes.iloc[0] in SMALL:
@@ -288,11 +291,16 @@ def take_without_conversion(X: Any, memory: Any = None) -> np.ndarray | None:
     if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2 or X.size == 0:
         return None
     if kept_type(X.dtype) in SMALL:
-        return widen(X) if is_little(X.size, *X.shape) else np.ascontiguousarray(X)
+        if is_little(X.size, *X.shape):
+            return widen(X)
+        return np.ascontiguousarray(X)
+    # Mapped whole numbers stay in their file if a copy as floats would not fit.
     is_mapped_whole = X.dtype.kind in "iu" and X.dtype.isnative and is_mapped(X)
     if not is_mapped_whole or not X.flags.c_contiguous:
         return None
-    return X if memory is not None or does_not_fit(X, None) else None
+    if memory is not None or does_not_fit(X, None):
+        return X
+    return None
 
 
 def _is_frame(X: RowsLike) -> bool:

@@ -204,11 +204,15 @@ def choose_label(
     DataError
         There is no such column.
     """
+    # Rows to predict: they may have labels in the model's label column.
     if label is None and features is not None:
-        has_column = column in file.names and column not in features
-        return column if has_column else None
+        if column in file.names and column not in features:
+            return column
+        return None
     position = label_position(label, file.names, len(file.names), None, file.name)
-    return None if position is None else file.names[position]
+    if position is None:
+        return None
+    return file.names[position]
 
 
 def find_kinds(
@@ -269,8 +273,12 @@ def read_frame(
             advance(share)
     if not frames or not sum(map(len, frames)):
         raise DataError(f"{file.name}: holds no rows; at least one is needed")
-    whole = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-    return whole, None if label is None else np.concatenate(labels)
+    whole = frames[0]
+    if len(frames) > 1:
+        whole = pd.concat(frames, ignore_index=True)
+    if label is None:
+        return whole, None
+    return whole, np.concatenate(labels)
 
 
 def labels_from(values: pd.Series, label: str, file: TableFile, n_before: int = 0) -> np.ndarray:
@@ -398,9 +406,10 @@ def _read_csv(
         needs_text = kind is not None and (kind.name != "number" or kind.way)
         if position in layout.dropped or needs_text:
             text_types[name] = str
-        # "none" and "na" are words in a text.
-        is_text = kind is not None and kind.name in ("text", "chars")
-        missing[name] = [""] if is_text else _MISSING_SPELLINGS
+        # "none" and "na" are words in a text, and missing values elsewhere.
+        missing[name] = _MISSING_SPELLINGS
+        if kind is not None and kind.name in ("text", "chars"):
+            missing[name] = [""]
     with (
         reading(path),
         open_bytes(path, has_lines=True) as (file, share),
@@ -532,7 +541,10 @@ def _series_of_arrow(column: pa.ChunkedArray) -> pd.Series:
         arrow_type = column.type
     if pa.types.is_time(arrow_type):
         units_per_second = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[arrow_type.unit]
-        whole = column.cast(pa.int32() if pa.types.is_time32(arrow_type) else pa.int64())
+        integer_type = pa.int64()
+        if pa.types.is_time32(arrow_type):
+            integer_type = pa.int32()
+        whole = column.cast(integer_type)
         return whole.cast(pa.float64(), safe=False).to_pandas() / units_per_second
     if pa.types.is_date(arrow_type) or pa.types.is_timestamp(arrow_type):
         zone = arrow_type.tz if pa.types.is_timestamp(arrow_type) else None

@@ -68,7 +68,9 @@ def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Itera
             starts_at_zero = True
         if not starts_at_zero:
             indices -= 1
-        width = int(indices.max()) + 1 if indices.size else 0
+        width = 0
+        if indices.size:
+            width = int(indices.max()) + 1
         # Name the first line whose index is too large.
         if how.n_features is not None and width > how.n_features:
             _find_fault(path, how)
@@ -171,7 +173,9 @@ def _parse_line(
 
 def _last_index(n_features: int | None, starts_at_zero: bool) -> int:
     """Return the largest index that is allowed."""
-    return _LARGEST_INDEX if n_features is None else n_features - starts_at_zero
+    if n_features is None:
+        return _LARGEST_INDEX
+    return n_features - starts_at_zero
 
 
 def _find_fault(path: Path, how: Reading) -> None:

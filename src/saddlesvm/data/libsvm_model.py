@@ -106,7 +106,10 @@ class LibsvmModel:
         for (i, j), k in pair_number.items():
             a = int(order[i])
             b = int(order[j])
-            sign = 1.0 if a < b else -1.0
+            # The file may have the pair the other way round: scores then change their sign.
+            sign = -1.0
+            if a < b:
+                sign = 1.0
             old_k = pair_number[min(a, b), max(a, b)]
             rho[k] = sign * self.rho[old_k]
             if sigmoids is not None and self.sigmoids is not None:
@@ -145,7 +148,10 @@ def read_libsvm_model(path: str | os.PathLike[str]) -> LibsvmModel:
         lines = read_header(file, where, _LINES, "SV", "LIBSVM")
         facts, total = _check_header(lines, where)
         labels = facts["labels"]
-        height = 1 if labels is None else labels.size - 1
+        # Coefficients of a vector: against each of the other classes, or one.
+        height = 1
+        if labels is not None:
+            height = labels.size - 1
         # A digit and a space for each coefficient: do not allocate memory for a false header.
         line_bytes = max(3, 2 * height)
         if line_bytes * total > os.fstat(file.fileno()).st_size:

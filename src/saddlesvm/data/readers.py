@@ -61,7 +61,7 @@ def read(
         True if the first line of a CSV or TSV file holds names; "auto" decides by its cells.
     n_features : int or None
         Number of features that the model expects. LIBSVM text and CSR matrices with fewer features
-        are widen to it; in other formats the number must be equal. Data may then have no labels:
+        are widened to it; in other formats the number must be equal. Data may then have no labels:
         a table with `n_features` columns only, an ``.npz`` without a label array, images without a
         labels file.
     dtype : float32, float64 or None
@@ -177,16 +177,22 @@ def table_of_stores(
     started = time.perf_counter()
     first = stores[0]
     X, y, weights = join_stores(stores, memory, n_features)
+    if y is not None:
+        y = ready_labels(y, X.shape[0], name)
+    # Several stores may differ in what they know of their values.
+    known_nonzero = None
+    if len(stores) == 1:
+        known_nonzero = first.header.get("n_nonzero")
     return Table(
         X=X,
-        y=None if y is None else ready_labels(y, X.shape[0], name),
+        y=y,
         feature_names=first.header.get("feature_names"),
         label_name=first.header.get("label_name"),
         source=name,
         format="store",
         n_bytes=sum(store.n_bytes for store in stores),
         seconds=time.perf_counter() - started,
-        known_nonzero=first.header.get("n_nonzero") if len(stores) == 1 else None,
+        known_nonzero=known_nonzero,
         sample_weight=weights,
         zero_based=first.zero_based,
         stores=tuple(stores),

@@ -187,7 +187,9 @@ class Store:
         labels = None if y is None else np.asarray(y)
         kind = None
         if labels is not None:
-            kind = {"kind": "numbers" if labels.dtype.kind in "biuf" else "text"}
+            kind = {"kind": "text"}
+            if labels.dtype.kind in "biuf":
+                kind = {"kind": "numbers"}
         if np.ndim(X) != 2:
             raise DataError(f"{self.path}: got rows of shape {np.shape(X)}; a matrix is needed")
         given = {
@@ -267,7 +269,7 @@ class Store:
         return self.matrix()
 
     def matrix(self, n_features: int | None = None) -> Any:
-        """Return the rows; a CSR matrix is widen to `n_features` columns.
+        """Return the rows; a CSR matrix is widened to `n_features` columns.
 
         Raises
         ------
@@ -388,7 +390,9 @@ class StorePart(NamedTuple):
     def kind_of_labels(self) -> str | None:
         """The kind of the labels, "numbers" or "text"; None without labels."""
         labels = self.header["labels"]
-        return None if labels is None else str(labels["kind"])
+        if labels is None:
+            return None
+        return str(labels["kind"])
 
     def matrix(self, width: int) -> Any:
         """Return the rows, mapped; the first call checks the indices of CSR rows."""
@@ -487,7 +491,7 @@ def join_stores(
     memory : int, str or None
         What a fit may take; by default the memory that is available.
     n_features : int, optional
-        The features that are expected; sparse rows with fewer features are widen to it.
+        The features that are expected; sparse rows with fewer features are widened to it.
 
     Raises
     ------
@@ -525,7 +529,9 @@ def _join_in_file(
                 for start, stop in store.blocks(BLOCK_BYTES):
                     writer.append(*store.read(start, stop))
         joined = Store(Path(folder, "rows.store"))
-        values = joined.X.data if joined.layout == "csr" else joined.X
+        values = joined.X
+        if joined.layout == "csr":
+            values = joined.X.data
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -555,13 +561,17 @@ def _appended_folders(folder: Path) -> list[Path]:
 def _combine_headers(parts: Sequence[StorePart]) -> dict[str, object]:
     """Return what the headers of all parts say together."""
     headers = [part.header for part in parts]
+    # The number of values other than zero is known only if every part says it.
     counts = [header.get("n_nonzero") for header in headers]
     known = [count for count in counts if count is not None]
+    n_nonzero = None
+    if len(known) == len(headers):
+        n_nonzero = sum(known)
     width = max(header["shape"][1] for header in headers)
     return headers[0] | {
         "shape": [sum(header["shape"][0] for header in headers), width],
         "n_values": sum(header["n_values"] for header in headers),
-        "n_nonzero": sum(known) if len(known) == len(headers) else None,
+        "n_nonzero": n_nonzero,
         "labels": _combine_labels([header["labels"] for header in headers]),
         "sources": [source for header in headers for source in header.get("sources") or ()],
     }
@@ -588,7 +598,12 @@ def _combine_labels(labels: Sequence[Any]) -> dict[str, Any] | None:
 
 def _write_blocks(writer: StoreWriter, X: Any, y: object, sample_weight: ArrayLike | None) -> None:
     """Write arrays some rows at a time."""
-    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    if sp.issparse(X):
+        X = X.tocsr()
+        n_values = X.nnz
+    else:
+        X = np.asarray(X)
+        n_values = X.size
     given = {"y": y, "sample_weight": sample_weight}
     columns = {name: np.asarray(values) for name, values in given.items() if values is not None}
     n = X.shape[0] if X.ndim else 0
@@ -598,7 +613,6 @@ def _write_blocks(writer: StoreWriter, X: Any, y: object, sample_weight: ArrayLi
                 f"{writer.name}: {n} rows and {name} of shape {column.shape}; "
                 "one for each row is needed"
             )
-    n_values = X.nnz if sp.issparse(X) else X.size
     values_of_row = n_values // max(n, 1)
     step = max(1, BLOCK_VALUES // max(values_of_row, 1))
     for start in range(0, n, step):

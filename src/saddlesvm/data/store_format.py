@@ -139,8 +139,10 @@ def open_array(path: Path, allowed: tuple[np.dtype, ...], shape: tuple[int, ...]
         )
     n_needed = offset + header.n_bytes
     if size != n_needed:
-        what = "is truncated" if size < n_needed else "is damaged"
-        raise DataError(f"{path}: {what}: it has {size} bytes; {n_needed} are needed")
+        fault = "is damaged"
+        if size < n_needed:
+            fault = "is truncated"
+        raise DataError(f"{path}: {fault}: it has {size} bytes; {n_needed} are needed")
     return StoredArray(path, dtype, shape, offset)
 
 
@@ -242,9 +244,11 @@ def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
             "indptr": (INTEGERS, (n + 1,)),
         }
     if labels is not None:
-        # Numbers as they are; texts as the numbers of their classes.
-        is_text = labels["kind"] == "text"
-        expected["labels"] = (INTEGERS[:1] if is_text else (FLOAT64, INTEGERS[1]), (n,))
+        # Numbers are stored as they are, texts as the numbers of their classes.
+        label_types: tuple[np.dtype, ...] = (FLOAT64, INTEGERS[1])
+        if labels["kind"] == "text":
+            label_types = INTEGERS[:1]
+        expected["labels"] = (label_types, (n,))
     if header["weights"]:
         expected["weights"] = ((FLOAT64,), (n,))
     return expected

@@ -202,8 +202,9 @@ class StoreWriter:
         self.sparse = sp.issparse(X)
         if self.dtype is None:
             # Only dense rows keep a small type.
-            is_kept = X.dtype in FLOATS or (not self.sparse and kept_type(X.dtype) is not None)
-            self.dtype = X.dtype if is_kept else precision_of(X.dtype)
+            self.dtype = precision_of(X.dtype)
+            if X.dtype in FLOATS or (not self.sparse and kept_type(X.dtype) is not None):
+                self.dtype = X.dtype
         if self.sparse and self.dtype not in FLOATS:
             raise DataError(
                 f"{self.name}: sparse rows are stored as float32 or float64; got dtype={self.dtype}"
@@ -211,8 +212,9 @@ class StoreWriter:
         self.width = X.shape[1]
         self._files["values"] = GrowingArray(self.folder / "values.npy", self.dtype)
         if self.sparse:
-            is_narrow = (self.n_features or X.shape[1]) <= INT32_MOST
-            index_type = np.int32 if is_narrow else np.int64
+            index_type: type = np.int64
+            if (self.n_features or X.shape[1]) <= INT32_MOST:
+                index_type = np.int32
             self._files["indices"] = GrowingArray(self.folder / "indices.npy", index_type)
             self._ends.append(np.zeros(1, dtype=np.int64))
         if has_labels:
@@ -228,7 +230,10 @@ class StoreWriter:
             raise DataError(
                 f"{self.name}: rows of {X.shape[1]} features do not fit rows of {self.width}"
             )
-        expected = X.shape[1] if self.n_features is None else self.n_features
+        # Sparse rows may be narrower than the store: columns without a value take no room.
+        expected = self.n_features
+        if expected is None:
+            expected = X.shape[1]
         if X.shape[1] > expected or (not self.sparse and X.shape[1] < expected):
             raise DataError(
                 f"{self.name}: got rows of {X.shape[1]} features; "
@@ -236,7 +241,12 @@ class StoreWriter:
             )
         if not X.shape[0]:
             return
-        X = self._canonical_csr(X) if self.sparse else self._dense(X)
+        if self.sparse:
+            X = self._canonical_csr(X)
+            values = X.data
+        else:
+            X = self._dense(X)
+            values = X
         # A row whose squared norm is finite has finite values, which solvers need.
         norms = squared_norms(rows.as_rows(X))
         if not np.isfinite(norms).all():
@@ -245,7 +255,6 @@ class StoreWriter:
                 f"{self.name}: row {self.n_rows + row + 1} holds a value that is not finite, "
                 "or whose square is not"
             )
-        values = X.data if self.sparse else X
         self._files["values"].append(values)
         self.n_nonzero += int(np.count_nonzero(widen(values)))
         if self.sparse:
@@ -263,16 +272,19 @@ class StoreWriter:
                 f"{type_name(self.dtype)}: open the writer with dtype=float32, "
                 "or convert the rows first"
             )
-        return np.ascontiguousarray(widen(X, self.dtype) if self.dtype in FLOATS else X)
+        if self.dtype in FLOATS:
+            X = widen(X, self.dtype)
+        return np.ascontiguousarray(X)
 
     def _canonical_csr(self, X: Any) -> Any:
         """Return the block as CSR with sorted and unique indices, copied only if it changes."""
         X = X.tocsr().astype(self.dtype, copy=False)
         if not all_in_order(X.indices, X.indptr, X.shape[1]):
-            # A fault of -2 or less stands for a row with an index out of range.
+            # A fault of -2 or less stands for row -2 - fault of the block, with an index out of
+            # range.
             fault = first_repeat(X.indices, X.indptr, X.shape[1])
             if fault <= -2:
-                row = self.n_rows - 1 - fault
+                row = self.n_rows + (-2 - fault) + 1  # rows count from 1 in messages
                 last = X.shape[1] - 1
                 raise DataError(f"{self.name}: row {row}: column indices must be from 0 to {last}")
             X = X.copy()

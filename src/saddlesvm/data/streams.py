@@ -168,8 +168,11 @@ def reading(path: Path) -> Iterator[None]:
     except MemoryError:
         raise DataError(f"{path}: needs more memory than there is") from None
     except OSError as error:
-        what = f"cannot be read: {error.strerror}" if error.strerror else f"is damaged: {error}"
-        raise DataError(f"{path}: {what}") from None
+        # Without words of the system, it is the decompressor that complains.
+        fault = f"is damaged: {error}"
+        if error.strerror:
+            fault = f"cannot be read: {error.strerror}"
+        raise DataError(f"{path}: {fault}") from None
 
 
 def _find_opener(path: Path) -> Callable[[IO[bytes]], IO[bytes]] | None:

@@ -100,7 +100,9 @@ def rows_without_gaps(
         # A text may be empty, and lists have no gaps.
         if kind not in ("category", "number", "date"):
             continue
-        is_gap = frame[name].eq("") if kind == "category" else frame[name].isna()
+        is_gap = frame[name].isna()
+        if kind == "category":
+            is_gap = frame[name].eq("")
         if not is_gap.any():
             continue
         if missing == "error":
@@ -109,7 +111,9 @@ def rows_without_gaps(
                 f"{source}: row {row + 1}: column {name!r}: the value is missing; {MISSING_ADVICE}"
             )
         has_gap |= is_gap.to_numpy()
-    return ~has_gap if has_gap.any() else None
+    if not has_gap.any():
+        return None
+    return ~has_gap
 
 
 def typed_column(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
@@ -120,7 +124,10 @@ def typed_column(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
         return _as_dates(values, kind, name)
     if kind.name == "list":
         return _as_lists(values, name)
-    return as_texts(values, MISSING_WORDS if kind.name == "category" else frozenset({""}))
+    # "none" and "na" are words in a text, and missing values of a category.
+    if kind.name == "category":
+        return as_texts(values, MISSING_WORDS)
+    return as_texts(values)
 
 
 def _as_numbers(values: pd.Series, kind: Kind, name: str) -> np.ndarray:
@@ -168,7 +175,9 @@ def _parse_distinct(
     bad = np.flatnonzero(pd.isna(parsed) & ~is_missing)
     if bad.size:
         row = int(np.argmax(np.isin(codes, bad)))
-        other = "category" if kind.name == "number" else "text"
+        other = "text"
+        if kind.name == "number":
+            other = "category"
         raise BadCell(
             name,
             row,
@@ -176,8 +185,10 @@ def _parse_distinct(
             f"column are; correct it, or say --columns {name}={other}",
         )
     # A missing value has the code -1, and so the last entry.
-    gap = np.nan if kind.name == "number" else np.datetime64("NaT")
-    return np.concatenate([parsed, np.array([gap], dtype=parsed.dtype)])[codes]
+    gap = np.array([np.datetime64("NaT")])
+    if kind.name == "number":
+        gap = np.array([np.nan])
+    return np.concatenate([parsed, gap.astype(parsed.dtype)])[codes]
 
 
 def _parse_numbers(texts: pd.Series, kind: Kind) -> np.ndarray:
@@ -261,7 +272,9 @@ def _as_lists(values: pd.Series, name: str) -> np.ndarray:
     # A cell that holds no list has a negative length.
     if lengths.size and (lengths != lengths[0]).any():
         row = int(np.argmax(lengths != lengths[0]))
-        fault = "the list is missing" if lengths[row] < 0 else f"a list of {lengths[row]} numbers"
+        fault = f"a list of {lengths[row]} numbers"
+        if lengths[row] < 0:
+            fault = "the list is missing"
         raise BadCell(name, row, f"{fault}; the lists of the rows before hold {lengths[0]}")
     if lengths.size and lengths[0] < 0:
         raise BadCell(name, 0, "is not a list of numbers")
@@ -278,7 +291,9 @@ def _as_lists(values: pd.Series, name: str) -> np.ndarray:
 
 def _list_length(value: object) -> int:
     """Return the length of a list, -1 for other values."""
-    return len(value) if isinstance(value, (list, tuple, np.ndarray)) else -1
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return len(value)
+    return -1
 
 
 def as_texts(values: pd.Series, missing: frozenset[str] = frozenset({""})) -> np.ndarray:

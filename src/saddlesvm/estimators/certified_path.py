@@ -86,7 +86,9 @@ class CertifiedPath:
 
     def __repr__(self) -> str:
         Cs = self.Cs
-        ends = f"[{Cs[0]:g} ... {Cs[-1]:g}]" if Cs.size else "[]"
+        ends = "[]"
+        if Cs.size:
+            ends = f"[{Cs[0]:g} ... {Cs[-1]:g}]"
         return f"CertifiedPath(Cs={ends}, fits={Cs.size}, gap={self.gap:g}, outcome={self.outcome})"
 
     @property
@@ -125,7 +127,12 @@ class CertifiedPath:
 
     def certificates(self, C: float) -> list[Certificate]:
         """The certificate of each sub-problem's model for C."""
-        unit, form = (1.0 / (self.n * C), "lambda") if self.uses_lambda else (1.0, "C")
+        # Objectives in the lambda form are those in the C form, divided by n C.
+        unit = 1.0
+        form = "C"
+        if self.uses_lambda:
+            unit = 1.0 / (self.n * C)
+            form = "lambda"
         bounds = zip(*self._bounds(C), strict=True)
         return [
             Certificate(float(primal) * unit, float(dual) * unit, form) for primal, dual in bounds
@@ -162,10 +169,14 @@ class CertifiedPath:
         k, _ = self._place(C)
         parent = fitted_value(self.models[k])
         # Along a path of lambda the template keeps lambda = 1 / (n C).
-        strength = {"C": 1.0, "lam": 1.0 / (self.n * C)} if self.uses_lambda else {"C": float(C)}
+        strength = {"C": float(C)}
+        if self.uses_lambda:
+            strength = {"C": 1.0, "lam": 1.0 / (self.n * C)}
         template = copy_options(parent.template, **strength)
         # The bound at this C counts, not that of the fits beside it.
-        is_certified = self.certificate(C).relative_gap <= self.gap
+        outcome = self.outcome
+        if self.certificate(C).relative_gap <= self.gap:
+            outcome = Outcome.CERTIFIED
         return replace(
             parent,
             template=template,
@@ -174,7 +185,7 @@ class CertifiedPath:
             duals=self.dual_coef(C),
             C=problem_C(template, self.n),
             certificates=self.certificates(C),
-            outcome=Outcome.CERTIFIED if is_certified else self.outcome,
+            outcome=outcome,
             proof=None,
         )
 
@@ -185,7 +196,9 @@ class CertifiedPath:
             return self.models[k].dual_coef_
         t = interval.share(C)
         mixed = (1.0 - t) * self.models[k].dual_coef_ + t * self.models[k + 1].dual_coef_
-        return sparse.csr_array(mixed) if sparse.issparse(mixed) else mixed
+        if sparse.issparse(mixed):
+            return sparse.csr_array(mixed)
+        return mixed
 
     def score(
         self, X: RowsLike, y: LabelsLike, Cs: object = None, scoring: object = None
@@ -251,7 +264,10 @@ class CertifiedPath:
         bands = self.decision_bands(X)
         low = np.min([low for low, _ in bands], axis=0)
         high = np.max([high for _, high in bands], axis=0)
-        return (low[:, 0], high[:, 0]) if low.shape[1] == 1 else (low, high)
+        # Two classes or a regression are one problem: vectors.
+        if low.shape[1] == 1:
+            return low[:, 0], high[:, 0]
+        return low, high
 
     def is_constant(self, X: RowsLike) -> np.ndarray:
         """Return True for each row whose label is proven to be the same at every C of the path.
@@ -347,14 +363,16 @@ class CertifiedPath:
                 f"C must be between {low:g} and {high:g}, the ends of the path; got {C!r}"
             )
         k = bisect.bisect_right(self.Cs.tolist(), C) - 1
-        return k, None if self.knots[k].C == C else self.intervals[k]
+        if self.knots[k].C == C:
+            return k, None
+        return k, self.intervals[k]
 
     def _bounds(self, C: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the primal and the dual bound of each sub-problem at C."""
         k, interval = self._place(C)
-        return (
-            (self.knots[k].primal, self.knots[k].dual) if interval is None else interval.bounds(C)
-        )
+        if interval is None:
+            return self.knots[k].primal, self.knots[k].dual
+        return interval.bounds(C)
 
     def _mix(self, name: str, C: float) -> Any:
         """Return the mixture for C of an attribute of the knots' models."""

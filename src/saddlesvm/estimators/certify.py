@@ -140,13 +140,17 @@ def certify(
     n = design.shape[0]
     offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
     # Nothing said about the intercept: if any is not zero, the problem has a free one.
-    fitted = bool(offsets.any()) if penalized_intercept is None else True
-    options: dict[str, Any] = {"loss": made, "C": 1.0 if C is None else C, "lam": lam}
-    options |= {"penalty": penalty, "l1_ratio": l1_ratio, "fit_intercept": fitted}
-    options |= {
-        "intercept": "regularized" if penalized_intercept else "free",
-        "intercept_scaling": intercept_scaling,
-    }
+    has_intercept = True
+    if penalized_intercept is None:
+        has_intercept = bool(offsets.any())
+    intercept_kind = "free"
+    if penalized_intercept:
+        intercept_kind = "regularized"
+    if C is None:
+        C = 1.0
+    options: dict[str, Any] = {"loss": made, "C": C, "lam": lam}
+    options |= {"penalty": penalty, "l1_ratio": l1_ratio, "fit_intercept": has_intercept}
+    options |= {"intercept": intercept_kind, "intercept_scaling": intercept_scaling}
     # An estimator that is not fitted poses the problem as its fit would.
     model: Any = LinearSVR(**options)
     if is_classification(made):
@@ -192,14 +196,22 @@ def certify_model(
         Invalid data, or a model that does not match them.
     """
     check("refine", refine, COUNT)
-    design = Design(X) if isinstance(X, Passes) else check_design(X)
-    own = C is None and lam is None
+    # Rows in a place of their own were checked there.
+    if isinstance(X, Passes):
+        design = Design(X)
+    else:
+        design = check_design(X)
+    is_own_strength = C is None and lam is None
     n = design.shape[0]
     fitted = fitted_value(model)
     posed = fitted.pose(y, sample_weight, n)
     # The dual variables of a fit belong to its own C.
-    duals = duals_for(fitted, n) if own else None
-    strength = None if own else {"C": C, "lam": lam}
+    duals = None
+    strength = None
+    if is_own_strength:
+        duals = duals_for(fitted, n)
+    else:
+        strength = {"C": C, "lam": lam}
     weights = dense_weights(fitted.coef), fitted.intercept
     return _certificates(fitted.template, posed, design, weights, strength, duals, refine)
 
@@ -212,7 +224,9 @@ def compare_with_fit(model: Estimator, X: RowsLike, y: LabelsLike | None = None)
     """
     mark = find_mark(model)
     design = check_design(X)
-    return "" if not mark or design.placed else describe_difference(mark, design.X, y)
+    if not mark or design.placed:
+        return ""
+    return describe_difference(mark, design.X, y)
 
 
 def find_mark(model: Estimator) -> str:
@@ -238,8 +252,10 @@ def describe_finding(model: Estimator, difference: str, certificate: Certificate
     if difference:
         other = f"{above} of these data: this says nothing about the fit: give the rows of the fit"
         return {"data": difference, "result": other}
-    known = {"data": "the rows of the fit"} if find_mark(model) else {}
-    return known | {"result": f"{above} of these data"}
+    result = {"result": f"{above} of these data"}
+    if find_mark(model):
+        return {"data": "the rows of the fit"} | result
+    return result
 
 
 def _certificates(
@@ -256,9 +272,10 @@ def _certificates(
     offsets = np.atleast_1d(weights[1])
     # A joint machine has a vector for each class, any other problem has one.
     needed = sum(sub.n_vectors for sub in posed.problems)
-    allowed = (
-        {needed, 1} if needed == 2 == posed.problems[0].n_vectors else {needed}
-    )  # a joint machine of two classes
+    allowed = {needed}
+    if needed == 2 == posed.problems[0].n_vectors:
+        # A joint machine of two classes may give a vector alone.
+        allowed = {needed, 1}
     if len(W) not in allowed or W.shape[1] != design.shape[1]:
         raise ValueError(
             f"coef has shape {W.shape}; these classes and features need {(needed, design.shape[1])}"
@@ -281,7 +298,10 @@ def _point(sub: SubProblem, problem: Problem, w: np.ndarray, duals: np.ndarray) 
     """Return the model's weights and its dual point, if any, as the sub-problem has them."""
     if duals is None:
         return Point(w)
-    own = dense_weights(duals if isinstance(problem, JointProblem) else duals[[sub.index]])
+    # A joint problem takes the dual variables of all classes, any other problem a line of its own.
+    if not isinstance(problem, JointProblem):
+        duals = duals[[sub.index]]
+    own = dense_weights(duals)
     return Point(w, sub.start(problem, own, problem.C, w).alpha)
 
 
@@ -293,16 +313,17 @@ def _judge_point(problem: Problem, point: Point, refine: int) -> Certificate:
     # Dual ascent from the feasible point of these weights raises the lower bound; the weights stay.
     solver: Any = DCD()
     check_place(problem, solver)
-    if isinstance(problem, JointProblem):
-        solver = Multinomial() if isinstance(problem, MultinomialProblem) else CrammerSinger()
+    if isinstance(problem, MultinomialProblem):
+        solver = Multinomial()
+    elif isinstance(problem, JointProblem):
+        solver = CrammerSinger()
     state = solver.init(problem, 0, Point(point.w, own.alpha))
     state = solver.step(problem, state, Budget(refine * problem.members.size))
+    # Only the dual point counts: its bound may be better.
     reached = solver.solution(problem, state)
-    better = evaluate(
-        problem, reached if reached.alpha is None else Point(alpha=reached.alpha)
-    ).certificate
-    return (
-        own.certificate.bounded_by(better)
-        if better.dual > own.certificate.dual
-        else own.certificate
-    )
+    if reached.alpha is not None:
+        reached = Point(alpha=reached.alpha)
+    better = evaluate(problem, reached).certificate
+    if better.dual > own.certificate.dual:
+        return own.certificate.bounded_by(better)
+    return own.certificate

@@ -127,7 +127,10 @@ class FitFacts:
         if self.epochs is not None:
             # A begun epoch counts as one.
             epochs = np.maximum(1, np.ceil(self.epochs))
-            found["n_iter_"] = epochs.astype(np.int32) if np.ndim(epochs) else int(epochs)
+            if np.ndim(epochs):
+                found["n_iter_"] = epochs.astype(np.int32)
+            else:
+                found["n_iter_"] = int(epochs)
         optional = {
             "dual_coef_": self.duals,
             "seconds_compiling_": self.seconds_compiling,
@@ -219,8 +222,10 @@ class Fitted(FitFacts):
     def attributes(self) -> dict[str, Any]:
         """Return the public attributes of an estimator that holds this fit."""
         found = super().attributes() | known_attributes(self.template, self.labels)
-        is_vector = self.single_target and not sparse.issparse(self.coef)
-        found["coef_"] = self.coef[0] if is_vector else self.coef
+        found["coef_"] = self.coef
+        # As in scikit-learn, the weights for a single target are a vector.
+        if self.single_target and not sparse.issparse(self.coef):
+            found["coef_"] = self.coef[0]
         if self.trace is not None:
             found["phases_"] = add_phases(self.phases)
         if self.choice is not None:
@@ -285,7 +290,9 @@ def fitted_value(model: Estimator) -> Fitted:
 
 def fetch_weights(weights: object) -> Any:
     """Return weights in the memory of this machine."""
-    return weights if sparse.issparse(weights) else brought(weights)
+    if sparse.issparse(weights):
+        return weights
+    return brought(weights)
 
 
 def copy_options(model: Estimator, **params: Any) -> Any:
@@ -320,19 +327,26 @@ def label_rule(fitted: Fitted) -> Rule:
     """Return the rule by which the labels of a classifier follow from its scores."""
     if fitted.several_labels:
         return "each"
-    return "votes" if fitted.way == "ovo" else "largest"
+    if fitted.way == "ovo":
+        return "votes"
+    return "largest"
 
 
 def indicate(scores: np.ndarray, kind: str) -> np.ndarray | sparse.csr_array:
     """Return the indicator matrix ("dense" or "sparse") of the labels with positive scores."""
-    found = (scores > 0).astype(np.int64)
-    return sparse.csr_array(found) if kind == "sparse" else found
+    indicator = (scores > 0).astype(np.int64)
+    if kind == "sparse":
+        return sparse.csr_array(indicator)
+    return indicator
 
 
 def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:
     """Return labels, an indicator matrix or targets from scores of shape (n, problems)."""
     if labels is None:
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        # A regression: the scores are the targets.
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return scores
     if labels.indicator:
         return indicate(scores, labels.indicator)
     return labels.classes[likely_classes(scores, labels.classes.size, way == "ovo")]
@@ -352,7 +366,9 @@ def dual_row(duals: Any, k: int) -> np.ndarray:
 
 def duals_for(fitted: Fitted, n: int) -> Any:
     """Return the dual variables of a model of n rows; None if it has none for them."""
-    return None if fitted.duals is None or fitted.duals.shape[1] != n else fitted.duals
+    if fitted.duals is None or fitted.duals.shape[1] != n:
+        return None
+    return fitted.duals
 
 
 def problem_C(template: Estimator, n: int) -> float:
@@ -391,7 +407,9 @@ def pair_problems(
     for; `strength` takes the place of the template's own, and of its penalty.
     """
     kind = template._intercept_kind()
-    value = float(template.intercept_scaling) if intercept_kind(kind).present else 0.0
+    value = 0.0
+    if intercept_kind(kind).present:
+        value = float(template.intercept_scaling)
     X = design.with_feature(value)
     norms = design.norms() + value * value
     options = {"weights": posed.weights, "intercept": kind, "norms": norms}
@@ -400,5 +418,7 @@ def pair_problems(
     for sub in posed.problems:
         problem = sub.problem(X, posed.loss, **options)
         # A joint problem has the vectors of all classes, any other problem has its own.
-        is_joint = isinstance(problem, JointProblem)
-        yield sub, problem, splits.each_class(W) if is_joint else W[sub.index]
+        if isinstance(problem, JointProblem):
+            yield sub, problem, splits.each_class(W)
+        else:
+            yield sub, problem, W[sub.index]

@@ -282,13 +282,16 @@ class BlockReader:
             A file cannot be read.
         """
         wanted = tuple(chunks)
-        waiting = self.pending
-        asked = {id(w) for w in judged}
-        # The reader may have begun this block, with these margins.
-        if waiting is not None and waiting[0] == wanted and asked <= {id(w) for w in waiting[1]}:
-            block = waiting[2].result()
-        else:
-            block = self._start(wanted, judged).result()
+        reading = None
+        if self.pending is not None:
+            # The reader may have begun this block, with these margins.
+            begun_chunks, begun_judged, begun_reading = self.pending
+            has_margins = {id(w) for w in judged} <= {id(w) for w in begun_judged}
+            if begun_chunks == wanted and has_margins:
+                reading = begun_reading
+        if reading is None:
+            reading = self._start(wanted, judged)
+        block = reading.result()
         self.pending = None
         if len(then):
             self.pending = (tuple(then), list(then_judged), self._start(tuple(then), then_judged))
@@ -297,12 +300,16 @@ class BlockReader:
     def _start(self, chunks: tuple[int, ...], judged: Sequence[np.ndarray]) -> Future[RowBlock]:
         if self.thread is None:
             self.thread = ThreadPoolExecutor(1, thread_name_prefix="saddlesvm-reader")
-            most = [self.per_block * int(np.diff(ends).max()) for ends in (self.edges, self.starts)]
-            self.buffers = [Buffer(self.columns, most[0], most[1], self.judges) for _ in range(2)]
+            most_rows = self.per_block * int(np.diff(self.edges).max())
+            most_values = self.per_block * int(np.diff(self.starts).max())
+            self.buffers = [
+                Buffer(self.columns, most_rows, most_values, self.judges) for _ in range(2)
+            ]
         self.buffers.reverse()  # the other one belongs to the block that is worked on
         return self.thread.submit(self._read, chunks, list(judged), self.buffers[0])
 
     def _read(self, chunks: tuple[int, ...], judged: list[np.ndarray], buffer: Buffer) -> RowBlock:
+        # The places of the chunks in the buffer: of their rows, and of their values.
         parts = [slice(int(self.edges[chunk]), int(self.edges[chunk + 1])) for chunk in chunks]
         ends = np.cumsum([0, *(part.stop - part.start for part in parts)])
         values = np.cumsum([0, *(self.starts[chunk + 1] - self.starts[chunk] for chunk in chunks)])
@@ -320,11 +327,13 @@ class BlockReader:
 
     def _spans(self, chunk: int) -> list[tuple[int, int]]:
         """Return the places of a chunk's items in each of the columns."""
-        of_rows = (int(self.edges[chunk]), int(self.edges[chunk + 1]))
+        first_row = int(self.edges[chunk])
+        end_row = int(self.edges[chunk + 1])
         if not self.X.sparse:
-            return [of_rows]
-        of_values = (int(self.starts[chunk]), int(self.starts[chunk + 1]))
-        return [of_values, of_values, (of_rows[0], of_rows[1] + 1)]
+            return [(first_row, end_row)]
+        # Values, column numbers, and row pointers: one more than there are rows.
+        values = (int(self.starts[chunk]), int(self.starts[chunk + 1]))
+        return [values, values, (first_row, end_row + 1)]
 
     def _expect(self, chunk: int) -> None:
         for column, span in zip(self.columns, self._spans(chunk), strict=True):
@@ -332,12 +341,15 @@ class BlockReader:
 
     def _fill(self, buffer: Buffer, chunk: int, row: int, value: int) -> None:
         """Read a chunk to the places behind `row` and `value` of the buffer."""
-        at = [value, value, row] if self.X.sparse else [row]
-        for column, room, first, span in zip(
-            self.columns, buffer.parts, at, self._spans(chunk), strict=True
+        # Values and column numbers are placed by value, row pointers and dense rows by row.
+        firsts = [row]
+        if self.X.sparse:
+            firsts = [value, value, row]
+        for column, array, first, (start, stop) in zip(
+            self.columns, buffer.parts, firsts, self._spans(chunk), strict=True
         ):
-            column.read(*span, room[first : first + span[1] - span[0]])
-            self.bytes_read += (span[1] - span[0]) * column.item
+            column.read(start, stop, array[first : first + stop - start])
+            self.bytes_read += (stop - start) * column.item
         if len(self.columns) > 1:
             # The chunk's row pointers count values from the beginning of the file: shift them.
             pointers = buffer.parts[2][

@@ -16,7 +16,7 @@ from saddlesvm.rows.small_types import widen
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import Matrix
 
-BLOCK_VALUES = 4_000_000  # values of rows that are widen at a time; a guess
+BLOCK_VALUES = 4_000_000  # values of rows that are widened at a time; a guess
 # The same for rows that are mapped from files, whose pages count as memory while they are used.
 MAPPED_VALUES = 500_000
 

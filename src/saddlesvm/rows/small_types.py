@@ -22,7 +22,7 @@ HALF = np.dtype([("float16", "<u2")], align=True)
 bfloat16 = np.dtype([("bfloat16", "<u2")], align=True)
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 SMALL = (np.dtype(np.float16), bfloat16, np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.bool_))
-AT_ONCE = 2**13  # bfloat16 numbers that are widen at once, by way of a copy; a guess
+AT_ONCE = 2**13  # bfloat16 numbers that are widened at once, by way of a copy; a guess
 
 
 def kept_type(dtype: np.dtype) -> np.dtype | None:

@@ -117,30 +117,34 @@ class Posed(NamedTuple):
 
         if not found.pieces and not found.drawn:
             return self.solve_linear(found, pull)
-        nobody = np.empty(0, dtype=np.int64)
-        rows = np.concatenate([nobody, *(piece.rows for piece in found.pieces)])
+        no_rows = np.empty(0, dtype=np.int64)
+        rows = np.concatenate([no_rows, *(piece.rows for piece in found.pieces)])
 
-        # Newton's method for rows in memory.
+        # Newton's method for rows in memory. A stretched virtual feature has a weight that is as
+        # much smaller.
         problem, start, stretch = self.pose(found)
         begin = Point(np.append(self.w[:-1], self.w[-1] / stretch), start)
         newton = Newton(warm_up=0, memory=setting.memory)
         best = newton.best_from(problem, begin, self.gap, self.share)
         alpha = best.alpha
-        own = problem.members[:count]
+        free = problem.members[:count]
         # The free rows' multipliers make up for what the decided ones leave of the sum zero.
         if is_free:
             decided = PointSizes(*sizes.tolist())
-            balance(problem.pointwise, own, alpha, decided.negative - decided.positive)
+            balance(problem.pointwise, free, alpha, decided.negative - decided.positive)
 
-        # The sums of the dual point of all rows.
-        sums = loss_sums(problem.pointwise, own, np.zeros(count), 0.0, alpha)
-        more = point_sizes(
-            setting.loss, problem.y, problem.norms, problem.weights, own, alpha, signs=True
+        # The sums of the dual point over all rows: those of the decided rows, which the pass has
+        # found, and those of the free rows.
+        _, decided_conjugates, _, decided_charged, _ = found.sums.tolist()
+        zeros = np.zeros(count)
+        sums = loss_sums(problem.pointwise, free, zeros, 0.0, alpha)
+        free_sizes = point_sizes(
+            setting.loss, problem.y, problem.norms, problem.weights, free, alpha, signs=True
         )
-        add_sizes(sizes, np.array(more), LARGEST)
+        add_sizes(sizes, np.array(free_sizes), LARGEST)
         # The rows' virtual feature is stretched: so is the pull's last place while they are added.
         pull[-1] *= stretch
-        add_rows(problem.X, own, C * alpha, pull)
+        add_rows(problem.X, free, C * alpha, pull)
         pull[-1] /= stretch
         w = best.w.copy()
         w[-1] *= stretch
@@ -150,8 +154,8 @@ class Posed(NamedTuple):
         return Solved(
             w=w,
             pull=pull,
-            conjugates=found.sums[1] + sums.conjugates,
-            charged=found.sums[3] + sums.conjugate_sizes,
+            conjugates=decided_conjugates + sums.conjugates,
+            charged=decided_charged + sums.conjugate_sizes,
             sizes=sizes,
             alpha=alpha[:count],
             rows=rows,
@@ -195,11 +199,12 @@ class Posed(NamedTuple):
             alpha = np.zeros(y.size)
             fixed = np.zeros(self.w.size)
         elif found.drawn:
-            # The drawn rows stand for all decided rows; their slope at w is taken off the fixed
-            # pull, which holds it already.
-            each = (float(found.rows[0]) - count) / (y.size - count)
-            weights[count:] *= each
-            alpha[count:] *= each
+            # Each drawn row stands for so many decided rows. The slope of the drawn rows at w is
+            # taken off the fixed pull, which holds it already.
+            n_drawn = y.size - count
+            decided_per_drawn = (float(found.rows[0]) - count) / n_drawn
+            weights[count:] *= decided_per_drawn
+            alpha[count:] *= decided_per_drawn
             add_rows(X, np.arange(count, y.size, dtype=np.int32), -C * alpha, fixed)
         found.pieces = []
         found.drawn = []
@@ -355,13 +360,14 @@ class ActiveSet(OverPasses):
         """Return the question of the next pass; the first one draws rows if not all have room."""
         if self.width == 0.0:
             return self.sample_question(self.room)
+        # Divide the room between free rows and a sample of the decided rows.
         drawn = self.share_for_decided()
         most = int((1.0 - drawn) * self.most)
-        return Question(self.at, self.back, self.width, most, drawn * self.room)
+        return Question(self.at, self.back, self.width, most=most, drawn=drawn * self.room)
 
     def sample_question(self, share: float) -> Question:
         """Return the question for a first point: rows drawn at random, a share of all."""
-        return Question(self.at, nothing(), 0.0, 0, min(share, 1.0))
+        return Question(self.at, back=nothing(), width=0.0, most=0, drawn=min(share, 1.0))
 
     def share_for_decided(self) -> float:
         """Return the share of the room for decided rows: the smaller the gap, the fewer move."""
@@ -397,11 +403,12 @@ class ActiveSet(OverPasses):
             self.width = width
             return None
         self.before = primal
-        return Posed(w, setting, self.care * setting.tol * abs(self.primal), 0.0)
+        gap = self.care * setting.tol * abs(self.primal)
+        return Posed(w, setting, gap=gap, share=0.0)
 
     def of_sample(self, setting: Setting, rows: int) -> Posed:
         """Return the problem over a sample that represents so many rows."""
-        return Posed(self.at, setting, 0.0, ROUGH, rows, 0.5 * self.room)
+        return Posed(self.at, setting, gap=0.0, share=ROUGH, sampled=rows, room=0.5 * self.room)
 
     def turn_back(self, setting: Setting, line: np.ndarray, primal: float) -> bool:
         """Turn to another place on the line if it is much lower, or the objective has not fallen.
@@ -416,17 +423,17 @@ class ActiveSet(OverPasses):
         """
         if not self.back.size:
             return False
-        ahead = self.at - self.back
-        points = (self.back + place * ahead for place in PLACES)
+        step = self.at - self.back
+        points = (self.back + place * step for place in PLACES)
         charged = np.array([setting.regularizer.value(point) for point in points])
         better = find_better(self.before, primal, primal_of(setting.C, line, charged))
         if better > 0.0:
-            self.at = self.back + better * ahead
+            self.at = self.back + better * step
             self.back = nothing()
             return True
         if primal < self.before:
             return False
-        near = self.back + PLACES[0] * ahead
+        near = self.back + PLACES[0] * step
         if np.array_equal(near, self.back) and self.care > LEAST_CARE:
             # The step has no length: a more careful solution shows if there is one with a length.
             self.care *= MORE_CARE
@@ -449,9 +456,10 @@ class ActiveSet(OverPasses):
         shares = np.maximum.accumulate(found.counts[:-1]) / counted
         self.crowded = self.crowded + 1 if shares[0] > self.room else 0
         wanted = FILLED * (1.0 - self.share_for_decided()) * self.room
-        # The width of the wanted share, by interpolation between logarithms.
-        known = np.log(np.maximum(shares, 0.5 / counted))
-        self.width *= float(np.exp(np.interp(np.log(wanted), known, np.log(LADDER))))
+        # The width of the wanted share, by interpolation of log width over log share; a share of
+        # zero counts as half a row.
+        log_shares = np.log(np.maximum(shares, 0.5 / counted))
+        self.width *= float(np.exp(np.interp(np.log(wanted), log_shares, np.log(LADDER))))
 
     def learn(self, setting: Setting, solved: Solved) -> bool:
         """Choose the next point; return True if the multipliers are the best dual point so far."""
@@ -483,6 +491,7 @@ class ActiveSet(OverPasses):
 
     def bound_sums(self, facts: Facts) -> Sums:
         """Return the sums of the certificate of the best points, rounding bounded."""
+        # The best weights and the best dual point need not belong together.
         found = LossSums(self.paid, self.conjugates, np.inf, self.charged, np.inf)
         point = PointSizes(*self.sizes.tolist())
         return bound_sums(facts, found, point, self.model, self.pull)

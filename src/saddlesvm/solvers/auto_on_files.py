@@ -121,8 +121,9 @@ class AutoOnFiles(OverFiles, Choosing):
         """Return the solver at work."""
         if state.phase == DESCENT:
             return Blocks()
+        # Every problem keeps matrices; rows taken along are factored for one problem at a time.
         memory = SHARE * self.memory
-        return NewtonOnFiles(memory / self.problems, memory)
+        return NewtonOnFiles(memory=memory / self.problems, factors=memory)
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Return True if Newton's method is allowed, which takes nothing but weights of a start."""
@@ -169,34 +170,43 @@ class AutoOnFiles(OverFiles, Choosing):
         if rests or is_early or min(targets) <= 0.0 or not self.may_change(problems[0]):
             return
 
-        # Sweeps that are left of descent, and those of Newton's method, for the slowest problem.
-        here = 0.0
+        # The sweeps that the slowest problem still needs, with descent and with Newton's method:
+        # a few, and EACH_POWER for each power of ten that its gap must fall by.
+        descent_sweeps = 0.0
         powers = 0.0
         for problem, state, target in zip(problems, states, targets, strict=True):
             if state.estimate > target:
                 left = epochs_left(problem, state.course.gaps, target)
-                here = max(here, math.inf if left is None else left)
+                if left is None:
+                    left = math.inf
+                descent_sweeps = max(descent_sweeps, left)
                 powers = max(powers, math.log10(state.estimate / target))
-        least = NEWTON_SWEEPS if problems[0].is_smooth else ACTIVE_SET_SWEEPS
-        there = least + EACH_POWER * powers
-        is_wide_one = self._is_wide(problems[0])
-        if is_wide_one:
-            # A step takes a sweep for each product.
-            there *= 1.0 + max(expect_products(problem) for problem in problems)
+        least = ACTIVE_SET_SWEEPS
+        if problems[0].is_smooth:
+            least = NEWTON_SWEEPS
+        newton_sweeps = least + EACH_POWER * powers
+        needs_products = self._is_wide(problems[0])
+        if needs_products:
+            # A step takes a sweep for each product with a matrix that has no room.
+            newton_sweeps *= 1.0 + max(expect_products(problem) for problem in problems)
             for problem, state in zip(problems, states, strict=True):
                 if not _spans(problem, state):
-                    there = math.inf
+                    newton_sweeps = math.inf
 
-        # A sweep takes as long as reading or work, whichever is longer.
-        reading, descent, newton = sweep_costs(problems, is_wide_one)
-        each_here = max(reading, descent)
-        each_there = max(reading, newton)
-        changes = here * each_here > there * each_there
-        verdict = "changing over" if changes else "staying"
+        # The next block is read while this one is worked on: a sweep takes as many seconds as
+        # reading or work, whichever is longer.
+        reading, descent_work, newton_work = sweep_costs(problems, needs_products)
+        descent_seconds = max(reading, descent_work)
+        newton_seconds = max(reading, newton_work)
+        changes = descent_sweeps * descent_seconds > newton_sweeps * newton_seconds
+        verdict = "staying"
+        if changes:
+            verdict = "changing over"
         for state in states:
             why = (
-                f"gap {state.estimate:.1e}; {in_words(here, 'sweeps')}, or about {there:.0f} of "
-                f"Newton's method, {each_there / each_here:.2g} times as long each: {verdict}"
+                f"gap {state.estimate:.1e}; {in_words(descent_sweeps, 'sweeps')}, or about "
+                f"{newton_sweeps:.0f} of Newton's method, {newton_seconds / descent_seconds:.2g} "
+                f"times as long each: {verdict}"
             )
             state.due = why if changes else ""
             state.remark = f"epoch {state.epochs:.0f}: {why}"
@@ -238,9 +248,10 @@ def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> Sol
 
 def expect_products(problem: Problem) -> float:
     """Estimate the products of conjugate gradients for a step of Newton's method."""
-    size = float(np.median(problem.norms[problem.members]))
-    steep = problem.C * problem.loss.largest_curvature() * size
-    return min(FIRST_PRODUCTS + math.sqrt(steep), TYPICAL_PRODUCTS)
+    # They grow with the root of the condition number, about C max phi'' ||x||^2 of a usual row.
+    squared_norm = float(np.median(problem.norms[problem.members]))
+    condition = problem.C * problem.loss.largest_curvature() * squared_norm
+    return min(FIRST_PRODUCTS + math.sqrt(condition), TYPICAL_PRODUCTS)
 
 
 def _spans(problem: Problem, state: OnFilesState) -> bool:

@@ -301,13 +301,13 @@ class Blocks(OverFiles):
             local = problem.of_rows(stacked_rows(state.values), kept)
             alpha = state.alpha[kept]
             before = _sum_conjugates(local, alpha)
-            # The visits allowed, per kept row.
-            most = KEPT_VISITS * problem.members.size / max(local.members.size, 1)
+            # KEPT_VISITS for each row of all, as visits for each kept row.
+            most_visits = KEPT_VISITS * problem.members.size / max(local.members.size, 1)
 
             def is_worth_a_pass(gains: list[float], visits: float, active: float) -> bool:
-                if visits + active > most:
+                if visits + active > most_visits:
                     return False
-                # Until their share of the gap is small.
+                # Go on until their share of the gap is small.
                 enough = KEPT_SHARE_OF_TARGET * state.target
                 return len(gains) < 2 or gains[-1] > max(KEPT_FALL * gains[0], enough)
 
@@ -361,7 +361,8 @@ class Blocks(OverFiles):
         # The first block of a sweep has two passes.
         if done == 1 and state.position == 0:
             return True
-        # The expected gain of a visit, beside the average gain of reading and visiting so far.
+        # Go on if a visit of the next pass is expected to gain at least as much as reading and
+        # visiting gained on average: residual * fall >= sum of residuals / (cost so far).
         fall = state.fall
         if done > 1:
             fall = gains[-1] / max(gains[-2], 1e-300)
@@ -464,9 +465,8 @@ def certify_sweep(
     sizes = problem.point_sizes(alpha)
     # Losses and variables belong to different points: no sum of products a_i z_i is known.
     found = LossSums(paid, conjugates, np.inf, charged, np.inf)
-    return Certificate.from_sums(
-        problem.strength, bound_sums(problem.facts, found, sizes, model, pull)
-    )
+    sums = bound_sums(problem.facts, found, sizes, model, pull)
+    return Certificate.from_sums(problem.strength, sums)
 
 
 def _sum_conjugates(local: Problem, alpha: np.ndarray) -> float:

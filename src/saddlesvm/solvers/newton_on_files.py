@@ -43,7 +43,7 @@ from saddlesvm.solvers.sweeps import (
 )
 from saddlesvm.solvers.taken_rows import WORK_BYTES
 
-FACTORS = 2.5e8  # bytes of factored matrices of the active set; a guess
+FACTORS = 2.5e8  # bytes that factored matrices of the active set may take; a guess
 
 
 class CarriedDuals:
@@ -135,7 +135,9 @@ class NewtonOnFiles(Sweeps):
         n = problem.members.size
         if not problem.is_smooth:
             return ActiveSet.begin(w, count_room(problem), n)
-        free = problem.scale if problem.intercept.constrained else 0.0
+        free = 0.0
+        if problem.intercept.constrained:
+            free = problem.scale
         return NewtonOverPasses.begin(w, n, wide=is_wide(w.size, self.memory), free=free)
 
     def begins_at_weights(self, problem: Problem) -> bool:
@@ -168,7 +170,7 @@ class NewtonOnFiles(Sweeps):
     def begin_active_set(self, problem: Problem, method: ActiveSet, local: Problem) -> None:
         """Begin at the solution of a sample, or with the free rows of a sample at a given point."""
         if method.at.any():
-            # The sample tells how many rows are free there.
+            # The width at which about half the room is filled, by the margins of the sample.
             z = margins(local, method.at)
             method.width = width_of(local.of_members, z, 0.5 * FILLED * method.room)
             return
@@ -287,13 +289,15 @@ class NewtonOnFiles(Sweeps):
             certificate = replace(certificate, dual=dual, dual_rounding=rounding)
         evaluation = Evaluation.from_weights(problem, method.model, state.alpha, certificate)
         if problem.intercept.constrained and not (method.balances or proof.size):
-            # Only the bound of an earlier point is known.
-            return Point(method.model, known=(evaluation,) if state.dual_bound.size else ())
+            # Only the bound of an earlier point is known, if any.
+            if state.dual_bound.size:
+                return Point(method.model, known=(evaluation,))
+            return Point(method.model)
         return Point(method.model, state.alpha, evaluation=evaluation)
 
 
 def needs_sample(problem: Problem, state: PassesState) -> bool:
-    """Return True if a run begins now, and at a sample: if that has enough rows."""
+    """Return True if a run begins now, and should begin at the solution of a sample."""
     method = state.method
     if state.work.block:
         return False
@@ -301,16 +305,16 @@ def needs_sample(problem: Problem, state: PassesState) -> bool:
         return method.width == 0.0
     if method.passes or method.at.any():
         return False
+    # A block must be a small part of the files, and have some rows for each weight.
     n_blocks = reader_of(problem).n_blocks
-    return (
-        n_blocks >= FEWEST_BLOCKS and problem.members.size / n_blocks >= SHARE_ROWS * method.at.size
-    )
+    rows_of_block = problem.members.size / n_blocks
+    return n_blocks >= FEWEST_BLOCKS and rows_of_block >= SHARE_ROWS * method.at.size
 
 
 def _keep_better(
     problem: Problem, state: PassesState, sums: Sums, alpha: np.ndarray | None
 ) -> None:
-    """Keep a dual point, with its proof, if none is better; None for the one that is kept."""
+    """Keep a dual point and its bound if it is the best so far; `alpha` None if it is there."""
     certificate = Certificate.from_sums(problem.strength, sums)
     if state.dual_bound.size and certificate.dual < state.dual_bound[0]:
         return
@@ -327,6 +331,7 @@ def _take_bound(problem: Problem, state: PassesState, carried: CarriedDuals) -> 
         dual = dual_of(problem.C, conjugates, problem.regularizer.conjugate(pull))
         method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
         return
+    # The bound alone counts: no losses belong to it.
     found = LossSums(0.0, conjugates, np.inf, charged, np.inf)
     sums = bound_sums(problem.facts, found, sizes, method.at, pull)
     _keep_better(problem, state, sums, None)

@@ -175,13 +175,20 @@ class NewtonOverPasses(OverPasses):
         product = nothing()
         if self.wide and not self.takes_along:
             product = self.inner.direction if self.inner.direction.size else self.at
+        # The first, coarse steps need no more than a matrix in single precision.
+        precision: type = np.float64
+        if self.run.fineness == 1.0:
+            precision = np.float32
+        taken_share = 0.0
+        if self.takes_along:
+            taken_share = self.room
         return Look(
             self.at,
-            line_start,
-            self.share_for_matrix(),
-            np.float32 if self.run.fineness == 1.0 else np.float64,
-            product,
-            taken_share=self.room if self.takes_along else 0.0,
+            line_start=line_start,
+            matrix_share=self.share_for_matrix(),
+            kind=precision,
+            product=product,
+            taken_share=taken_share,
             draw_seed=self.passes,
             signs=self.free > 0.0,
         )
@@ -190,12 +197,15 @@ class NewtonOverPasses(OverPasses):
         """Return the share of the rows for the matrix; 0 if the last one may serve again."""
         if self.wide or self.takes_along:
             return 0.0
+        # As many rows as their products cost no more than the pass, and some for each feature; more
+        # as the steps get finer.
         d = self.at.shape[0] - 1
-        enough = self.run.fineness * max(PER_FEATURE * (d + 1), ROWS_PER_PASS * self.n / max(1, d))
-        share = min(1.0, enough / self.n)
+        wanted = max(PER_FEATURE * (d + 1), ROWS_PER_PASS * self.n / max(1, d))
+        share = min(1.0, self.run.fineness * wanted / self.n)
+        # Near the optimum the last matrix serves again, if a new one takes longer than the pass.
         work = self.run.work
-        serves = work.equations is not None and work.keeps_equations
-        if serves and self.gap < FAR and share * d > DEAR:
+        may_serve_again = work.equations is not None and work.keeps_equations
+        if may_serve_again and self.gap < FAR and share * d > DEAR:
             return 0.0
         return share
 
@@ -212,19 +222,30 @@ class NewtonOverPasses(OverPasses):
             self.inner.go_on(self.penalty(setting), setting.C * found.product)
             self.step_along_products()
             return
-        # Objectives and gradient at the point.
+        # Objectives and gradient at the point; the loss is not smoothed, and no scores or dual
+        # variables are kept.
         self.model = self.at
         self.told = found
         task = self.make_task(setting)
         paid, conjugates = found.sums[:2].tolist()
-        sums = ResponseSums(paid, paid, conjugates, 0.0)
-        self.found = add_up(task, self.at, nothing(), nothing(), sums, 0.0, found.pulled, True)
-        apart = max(self.found.primal - self.found.dual, 0.0)
-        self.gap = relative(apart, self.found.primal, self.found.dual)
+        sums = ResponseSums(losses=paid, smoothed=paid, conjugates=conjugates, pulled=0.0)
+        self.found = add_up(
+            task,
+            W=self.at,
+            Z=nothing(),
+            A=nothing(),
+            sums=sums,
+            fenchel_gap=0.0,
+            pulled=found.pulled,
+            is_fresh=True,
+        )
+        gap = max(self.found.primal - self.found.dual, 0.0)
+        self.gap = relative(gap, self.found.primal, self.found.dual)
         if asked.line_start.size:
-            # The objective at places of the line from the last point.
-            ahead = self.at - asked.line_start
-            points = (asked.line_start + place * ahead for place in PLACES)
+            # The objective at places of the line from the last point: C (losses) + 1/2 W'RW. The
+            # ridge is a column if W has one for each class.
+            step = self.at - asked.line_start
+            points = (asked.line_start + place * step for place in PLACES)
             ridge = task.ridge.reshape(-1, *(1,) * (self.at.ndim - 1))
             charged = np.array([0.5 * float(np.vdot(W, ridge * W)) for W in points])
             self.found.line = primal_of(setting.C, found.line, charged)
@@ -297,7 +318,9 @@ class NewtonOverPasses(OverPasses):
 
     def largest_bend(self, setting: Setting, told: Looked) -> float:
         """Return the mean diagonal of Newton's matrix if every row bends as much as it can."""
-        return setting.C * setting.loss.largest_curvature() * told.squared_norms / self.at.size
+        # C (largest second derivative) sum_i ||x_i||^2 / (d + 1): the trace, for each weight.
+        curvature = setting.loss.largest_curvature()
+        return setting.C * curvature * told.squared_norms / self.at.size
 
     def choose(self, setting: Setting, pieces: list[Taken] | None = None) -> None:
         """Choose the point of the next pass, by the sums of the last one and rows taken along."""
@@ -307,21 +330,27 @@ class NewtonOverPasses(OverPasses):
         assert found is not None
         assert told is not None
         assert self.asked is not None
-        bent = told.n_bent
+        n_bent = told.n_bent
         if self.takes_along:
-            bends = curvature_of_sample(bent, pieces or [], self.at.shape[1])
+            curvature = curvature_of_sample(n_bent, pieces or [], self.at.shape[1])
         else:
-            matrix = told.matrix if told.matrix.size else None
-            is_coarse = run.fineness == 1.0
-            is_whole = self.asked.matrix_share >= 1.0
-            bends = PassCurvature(bent, matrix, is_coarse, None, nothing(), None, is_whole)
-        found.curvature = bends
+            # Without a matrix of this pass, the equations of an earlier pass serve again.
+            curvature = PassCurvature(
+                bent=n_bent,
+                matrix=told.matrix if told.matrix.size else None,
+                is_coarse=run.fineness == 1.0,
+                few=None,
+                bends=nothing(),
+                machine=None,
+                is_whole=self.asked.matrix_share >= 1.0,
+            )
+        found.curvature = curvature
         base = run.work.step_start
         with blas_for(0.0), np.errstate(all="ignore"):
             choose_next(self.make_task(setting), run, found, setting.tol)
             if run.work.step_start is found:
                 # A new step begins here.
-                self.start_bent = bent
+                self.start_bent = n_bent
             elif base is not None and run.work.step_start is base:
                 # The step went too far: a shorter one is of no use if few rows bend.
                 self.overshoots |= self.start_bent < FEW * self.at.size
@@ -329,7 +358,7 @@ class NewtonOverPasses(OverPasses):
         if self.takes_along and run.work.equations is not None:
             run.work.equations = run.work.equations.without_rows()
         self.at = run.w
-        self.active = bent
+        self.active = n_bent
         self.estimate = self.gap if self.free else run.best.relative_gap
         self.ended = run.stuck
 
@@ -361,7 +390,7 @@ def know_no_bound(point: Found) -> tuple[np.ndarray, float]:
 def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> PassCurvature:
     """Return the curvature of several classes by rows taken along; `pieces` is used up."""
     if not pieces:
-        return PassCurvature(bent, None, False, None, nothing())
+        return PassCurvature(bent=bent, matrix=None, is_coarse=False, few=None, bends=nothing())
     codes = np.concatenate([piece.y for piece in pieces]).astype(np.intp)
     weights = np.concatenate([piece.weights for piece in pieces])
     bends = np.concatenate([piece.alpha for piece in pieces])
@@ -369,4 +398,6 @@ def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> PassCurva
     pieces.clear()
     few = Memory(stacked_rows(values), np.arange(codes.size))
     machine = SoftmaxMachine(codes, weights, count, nothing())
-    return PassCurvature(bent, None, False, few, bends, machine)
+    return PassCurvature(
+        bent=bent, matrix=None, is_coarse=False, few=few, bends=bends, machine=machine
+    )

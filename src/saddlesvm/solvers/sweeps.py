@@ -32,10 +32,7 @@ FEWEST_BLOCKS = 3  # blocks of the files from which on one is worth a first solu
 
 
 def sums_without_rows(problem: Problem, alpha: np.ndarray) -> tuple[float, float, float]:
-    """Return sums for which no row is read, at zero margins.
-
-    They are the losses, the conjugates of a dual point, and the sizes of these.
-    """
+    """Return the losses at zero margins, the conjugates and their sizes, summed; reads no row."""
     paid = 0.0
     conjugates = 0.0
     charged = 0.0
