@@ -337,7 +337,7 @@ class MemoryEquations(Equations):
         # factor. They are not tried again if they failed at the last point.
         tries = MOST_PRODUCTS
         if way != PRODUCTS:
-            tries = int(min(MOST_PRODUCTS, FIRST_SHARE * seconds / self.product_seconds()))
+            tries = int(FIRST_SHARE * seconds / self.product_seconds())
         if way == PRODUCTS or (tries >= LEAST_PRODUCTS and not self.is_stiff):
             curvature = self.task.place.diagonal(self.rows, self.bends[self.rows])
             diagonal = self.ridge + LEAST_DIAGONAL + curvature
