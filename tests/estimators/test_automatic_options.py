@@ -54,7 +54,7 @@ def test_groups_are_left_out_whole(heart, count):
         ({"C": 1.0}, "own", "groups are for C='auto'"),
         ({"C": "auto"}, "one", "groups holds 1 group only"),
         ({"C": "auto", "probability": True}, "own", "groups are left out whole"),
-        ({"C": "auto"}, "short", "inconsistent numbers of samples"),
+        ({"C": "auto"}, "short", "groups has 5 names for"),
     ],
 )
 def test_groups_that_cannot_be_heeded_are_refused(heart, options, groups, message):

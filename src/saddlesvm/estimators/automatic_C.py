@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold
 from saddlesvm.answers.row_estimates import FACTORED
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.data.inputs import split_store
-from saddlesvm.data.label_checks import check_labels, check_weights, refuse_columns
+from saddlesvm.data.label_checks import check_groups, check_weights, refuse_columns
 from saddlesvm.estimators.base import option_of
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, former_fit
@@ -389,20 +389,19 @@ def _split_groups(
     model: Estimator, groups: ArrayLike, weights: np.ndarray | None, n: int
 ) -> np.ndarray:
     """Return the fold of each row: each group is left out alone, or in ten parts."""
-    named = check_labels(groups, n)
-    count = len(split_by_group(named))
+    named = check_groups(groups, n)
+    # A row of weight zero is no row.
+    counted = np.arange(n) if weights is None else np.flatnonzero(weights)
+    count = len(split_by_group(named[counted]))
     if option_of(model, "probability"):
         raise ValueError(
             f"probability={model.probability!r} leaves rows out one by one, and groups are left "
             "out whole: leave groups out, or set probability=False"
         )
-    folds = np.empty(n, dtype=np.intp)
-    splits = GroupKFold(min(count, GROUP_FOLDS)).split(np.zeros(n), groups=named)
+    folds = np.full(n, -1)
+    splits = GroupKFold(min(count, GROUP_FOLDS)).split(counted, groups=named[counted])
     for fold, (_, held_out) in enumerate(splits):
-        folds[held_out] = fold
-    # A row of weight zero is no row.
-    if weights is not None:
-        folds[weights == 0.0] = -1
+        folds[counted[held_out]] = fold
     return folds
 
 

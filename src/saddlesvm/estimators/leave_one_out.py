@@ -15,7 +15,7 @@ from saddlesvm.answers.labels import Verdicts, label_verdicts, squared_errors, w
 from saddlesvm.answers.row_estimates import FACTORED, RowEstimates, row_estimates
 from saddlesvm.answers.vicinity import find_vicinity
 from saddlesvm.data.door import checked_data
-from saddlesvm.data.label_checks import check_labels, refuse_columns
+from saddlesvm.data.label_checks import check_groups, check_labels, refuse_columns
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.calibration import scale_to_one
 from saddlesvm.estimators.fitted import Fitted, decide, dual_row, fitted_value
@@ -321,7 +321,7 @@ class Estimation:
         if groups is None:
             found = self._each_row(proofs, values / self.count)
         else:
-            found = self._each_group(check_labels(groups, self.n))
+            found = self._each_group(check_groups(groups, self.n))
         margins = np.column_stack([one.margins for one in found])
         low = np.column_stack([one.low for one in found])
         high = np.column_stack([one.high for one in found])
