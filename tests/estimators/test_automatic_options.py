@@ -55,10 +55,11 @@ def test_groups_are_left_out_whole(heart, count):
         ({"C": "auto"}, "one", "groups holds 1 group only"),
         ({"C": "auto", "probability": True}, "own", "groups are left out whole"),
         ({"C": "auto"}, "short", "groups has 5 names for"),
+        ({"C": "auto"}, "classes", "only if the group of row 0 is left out"),
     ],
 )
 def test_groups_that_cannot_be_heeded_are_refused(heart, options, groups, message):
     X, y = heart
-    given = {"own": np.arange(len(y)) // 10, "one": np.zeros(len(y)), "short": np.arange(5)}[groups]
+    given = {"own": np.arange(len(y)) // 10, "one": np.zeros(len(y)), "short": np.arange(5), "classes": y}[groups]
     with pytest.raises(ValueError, match=message):
         LinearSVC(**options, random_state=0).fit(X, y, groups=given)

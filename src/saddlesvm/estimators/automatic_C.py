@@ -18,7 +18,13 @@ from sklearn.model_selection import GroupKFold
 from saddlesvm.answers.row_estimates import FACTORED
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.data.inputs import split_store
-from saddlesvm.data.label_checks import check_groups, check_weights, refuse_columns
+from saddlesvm.data.label_checks import (
+    check_groups,
+    check_labels,
+    check_weights,
+    encode_classes,
+    refuse_columns,
+)
 from saddlesvm.estimators.base import option_of
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, former_fit
@@ -243,7 +249,10 @@ def choose_C(
     design = check_design(X)
     n, d = design.shape
     weights = check_weights(sample_weight, n)
-    folds = None if groups is None else _split_groups(model, groups, weights, n)
+    folds = None
+    if groups is not None:
+        folds = _split_groups(model, groups, weights, n)
+        _check_classes_of_folds(model, y, folds)
     judge = Judge(
         how, (design, y, sample_weight), folds, by_folds=groups is not None or d > FACTORED
     )
@@ -403,6 +412,21 @@ def _split_groups(
     for fold, (_, held_out) in enumerate(splits):
         folds[counted[held_out]] = fold
     return folds
+
+
+def _check_classes_of_folds(model: Estimator, y: LabelsLike, folds: np.ndarray) -> None:
+    """Raise ValueError if fewer than two classes are left without the groups of a fold."""
+    if not is_classifier(model) or np.asarray(y).ndim != 1:
+        return
+    classes, codes = encode_classes(check_labels(y, folds.size))
+    for fold in range(int(folds.max()) + 1):
+        left = np.unique(codes[(folds >= 0) & (folds != fold)])
+        if left.size < 2:
+            row = int(np.argmax(folds == fold))
+            raise ValueError(
+                f"y has the class {classes[left].tolist()[0]!r} only if the group of row {row} is left out: "
+                "at least two classes must be left without each group"
+            )
 
 
 def _choose_place(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.ndarray) -> int:
