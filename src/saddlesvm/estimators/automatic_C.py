@@ -423,8 +423,9 @@ def _check_classes_of_folds(model: Estimator, y: LabelsLike, folds: np.ndarray) 
         left = np.unique(codes[(folds >= 0) & (folds != fold)])
         if left.size < 2:
             row = int(np.argmax(folds == fold))
+            only = classes[left].tolist()[0]
             raise ValueError(
-                f"y has the class {classes[left].tolist()[0]!r} only if the group of row {row} is left out: "
+                f"y has the class {only!r} only if the group of row {row} is left out: "
                 "at least two classes must be left without each group"
             )
 
