@@ -36,10 +36,47 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-def draw_seed(random_state: int | np.random.RandomState | None) -> int:
-    """A seed below 2^31 - 1 of scikit-learn's kind of `random_state`.
+# How a notebook shows what a fit proved, in CSS. The colours of the edge are legible on light and
+# dark.
+STYLE = (
+    "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; "
+    "border-left: 0.25em solid"
+)
+PROVEN = "#2e8b57"
+OPEN = "#c77700"
 
-    An int gives its own, without the generator of 2.5 kB that NumPy would set up for it; a
+# The values that the parameters of every estimator allow. `loss` and `solver` are made by their
+# registers, which know all names.
+COMMON = {
+    "tol": allowed.RELATIVE_GAP,
+    "gap": allowed.NOT_NEGATIVE,
+    "max_iter": LIMIT,
+    "max_time": LIMIT,
+    "n_jobs": allowed.THREADS,
+    "callbacks": allowed.CALLBACKS,
+    "verbose": allowed.VERBOSE,
+    "warm_start": allowed.TRUTH,
+    "checkpoint": either(
+        allowed.instances("the name of a file, a Checkpoint", str, os.PathLike, Checkpoint),
+        allowed.NOTHING,
+    ),
+    "keep": allowed.KEEP,
+}
+# The names of each class's parameters, once they were asked for.
+PARAMETERS: dict[type, list[str]] = {}
+# What the options of classifiers are for estimators without them.
+WITHOUT = {"multi_class": "ovr", "class_weight": None, "probability": False}
+
+# The types that `restore_on_error` keeps: of the estimator, of its fit's result and parameters.
+Itself = TypeVar("Itself")
+Model = TypeVar("Model", bound="Estimator")
+Given = ParamSpec("Given")
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Return a seed below 2^31 - 1 for a `random_state` as scikit-learn takes it.
+
+    An int determines the seed, without the generator of 2.5 kB that NumPy would set up for it; a
     RandomState, or None for NumPy's global state, is asked for its next number.
 
     Raises
@@ -49,17 +86,8 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """
     if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:
         return int(draw(make_random(int(random_state)), SEEDS))
-    # A tenth of the time of RandomState's own whole numbers.
+    # It takes a tenth of the time of RandomState's own whole numbers.
     return int(SEEDS * check_random_state(random_state).random_sample())
-
-
-STYLE = (
-    "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; "
-    "border-left: 0.25em solid"
-)
-# colours of the edge, legible on light and dark
-PROVEN = "#2e8b57"
-OPEN = "#c77700"
 
 
 def proof_of(model: Any) -> str:
@@ -90,35 +118,6 @@ def proof_of(model: Any) -> str:
     name = escape(str(outcome).replace("_", " "))
     text = escape("; ".join(facts))
     return f'<div style="{STYLE} {colour}" role="note"><b>{name}</b>: {text}</div>'
-
-
-# The values that the parameters of every estimator allow. `loss` and `solver` are made by their
-# registers, which know all names.
-COMMON = {
-    "tol": allowed.RELATIVE_GAP,
-    "gap": allowed.NOT_NEGATIVE,
-    "max_iter": LIMIT,
-    "max_time": LIMIT,
-    "n_jobs": allowed.THREADS,
-    "callbacks": allowed.CALLBACKS,
-    "verbose": allowed.VERBOSE,
-    "warm_start": allowed.TRUTH,
-    "checkpoint": either(
-        allowed.instances("the name of a file, a Checkpoint", str, os.PathLike, Checkpoint),
-        allowed.NOTHING,
-    ),
-    "keep": allowed.KEEP,
-}
-PARAMETERS: dict[
-    type, list[str]
-] = {}  # the names of each class's parameters, once they were asked for
-
-
-# What the options of classifiers are for estimators without them.
-WITHOUT = {"multi_class": "ovr", "class_weight": None, "probability": False}
-Itself = TypeVar("Itself")
-Model = TypeVar("Model", bound="Estimator")
-Given = ParamSpec("Given")
 
 
 def option_of(estimator: object, name: str) -> Any:
@@ -189,9 +188,9 @@ class Training(NamedTuple):
     problems : sequence of SubProblem
     loss : Loss
     weights : ndarray of shape (n,) or None
-        Of the rows.
+        Weights of the rows; None for 1.
     labels : Labels or None
-        Of a classifier.
+        None for a regression.
     """
 
     problems: Sequence[SubProblem]
@@ -247,7 +246,7 @@ class Estimator(BaseEstimator):
     multi_class: Any
     class_weight: Any
     probability: Any
-    _fitted: Any = None  # the FitFacts that the last fit left behind
+    _fitted: Any = None  # the last fit: a Fitted, or a KernelFitted
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -311,17 +310,16 @@ class Estimator(BaseEstimator):
         Scikit-learn's callbacks watch it, and may stop it, if `is_watched`.
         """
         # -1 means no limit, as in scikit-learn's kernel machines.
-        most = None if self.max_iter == -1 else self.max_iter
-        limited = most is not None or self.max_time is not None or solver.ends_itself
-        if self.tol == self.gap == 0 and not (
-            limited or self.callbacks or is_watched or has_callbacks(self)
-        ):
+        max_epochs = None if self.max_iter == -1 else self.max_iter
+        is_limited = max_epochs is not None or self.max_time is not None or solver.ends_itself
+        may_be_stopped = self.callbacks or is_watched or has_callbacks(self)
+        if self.tol == self.gap == 0 and not (is_limited or may_be_stopped):
             raise ValueError(
                 "tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that "
                 "stops it"
             )
         every = epochs_between_calls(self.callbacks)
-        return Limits(self.tol, most, self.max_time, every, keep=self.keep, gap=self.gap)
+        return Limits(self.tol, max_epochs, self.max_time, every, keep=self.keep, gap=self.gap)
 
     def _strength(self) -> dict[str, float]:
         """Return C or lam, whichever is in force, checked; C is 1 for an estimator without one."""

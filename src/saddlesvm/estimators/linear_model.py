@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 PENALTIES: dict[str, Penalty] = {"l1": L1(), "l2": L2()}
 
 # The values that the parameters of every linear estimator allow, beside the common ones.
-OF_LINEAR = {
+LINEAR_OPTIONS = {
     "penalty": either(names(*PENALTY_NAMES), Allowed("a penalty object", is_penalty)),
     "l1_ratio": allowed.L1_RATIO,
     "C": either(allowed.STRENGTH, AUTOMATIC, allowed.NOTHING),
@@ -78,8 +78,9 @@ OF_LINEAR = {
     "memory": allowed.MEMORY,
 }
 
-Ends = tuple[float, float]
-Grid = int | Sequence[float] | np.ndarray
+Ends = tuple[float, float]  # the smallest and the largest C, or lambda, of a path
+Grid = int | Sequence[float] | np.ndarray  # the number of values of C, or the values
+# For each class, or target: (name, weight), or (name, weight, lower, upper), strongest first.
 Top = dict[Any, list[tuple[Any, ...]]]
 
 
@@ -90,33 +91,39 @@ def find_strongest(model: Estimator, n: int, names: Any = None, bounds: bool = F
         raise ValueError(f"n must be a whole number of at least 1; got {n!r}")
     if names is None:
         names = getattr(model, "feature_names_in_", range(W.shape[1]))
-    named = [one.item() if isinstance(one, np.generic) else one for one in names]
-    if len(named) != W.shape[1]:
-        raise ValueError(f"names has {len(named)} entries; the model has {W.shape[1]} features")
+    # Names as Python's own text and numbers.
+    plain_names = [name.item() if isinstance(name, np.generic) else name for name in names]
+    count = len(plain_names)
+    if count != W.shape[1]:
+        raise ValueError(f"names has {count} entries; the model has {W.shape[1]} features")
 
     # Beside each weight its bounds: shape (vectors, d, 1 or 3).
-    columns = np.stack([W, *map(np.atleast_2d, model.coef_bounds())] if bounds else [W], axis=2)
+    shown = [W]
+    if bounds:
+        shown.extend(map(np.atleast_2d, model.coef_bounds()))
+    columns = np.stack(shown, axis=2)
 
     def largest(key: np.ndarray, values: np.ndarray) -> list[tuple[object, ...]]:
         """Return (name, *values) of the n features with the largest positive keys."""
         order = np.argsort(-key, kind="stable")[:n]
-        return [(named[j], *values[j].tolist()) for j in order.tolist() if key[j] > 0.0]
+        return [(plain_names[j], *values[j].tolist()) for j in order.tolist() if key[j] > 0.0]
 
-    # Targets of a regression, two classes, pairs, or each class against the rest.
-    pairs_of_arrays = list(zip(W, columns, strict=True))
+    # Targets of a regression: weights of both signs. Two classes: negative weights speak for the
+    # earlier one. Pairs likewise; or each class against the rest.
+    vectors = list(zip(W, columns, strict=True))
     if not hasattr(model, "classes_"):
-        return {k: largest(np.abs(w), values) for k, (w, values) in enumerate(pairs_of_arrays)}
+        return {k: largest(np.abs(w), values) for k, (w, values) in enumerate(vectors)}
     classes = model.classes_.tolist()
     if len(W) == 1:
         return {classes[0]: largest(-W[0], columns[0]), classes[1]: largest(W[0], columns[0])}
     if option_of(model, "multi_class") == "ovo":
         found: Top = {}
-        for (w, values), (a, b) in zip(pairs_of_arrays, combinations(classes, 2), strict=True):
+        for (w, values), (a, b) in zip(vectors, combinations(classes, 2), strict=True):
             found[a, b] = largest(-w, values)
             found[b, a] = largest(w, values)
         return found
-    together = zip(classes, pairs_of_arrays, strict=True)
-    return {label: largest(w, values) for label, (w, values) in together}
+    by_class = zip(classes, vectors, strict=True)
+    return {label: largest(w, values) for label, (w, values) in by_class}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -144,7 +151,7 @@ class LinearModel(Estimator):
     checkpoint: Any = None
     memory: int | str | None = None
 
-    _allowed: ClassVar[dict[str, Allowed]] = COMMON | OF_LINEAR
+    _allowed: ClassVar[dict[str, Allowed]] = COMMON | LINEAR_OPTIONS
     # Whether rows may be in a place of their own, and on a cluster, which poses problems itself.
     _takes_places: ClassVar[bool] = True
     _takes_clusters: ClassVar[bool] = False
@@ -564,16 +571,19 @@ class LinearModel(Estimator):
     def _problem_options(self) -> dict[str, Any]:
         """Return C or lambda, and the penalty, as problems take them.
 
-        See :func:`~saddlesvm.problem.penalties.elastic_net`.
+        Solvers work on the objective divided by `share`, so that C / share is their C: see
+        :func:`~saddlesvm.problem.penalties.elastic_net`.
         """
         penalty, share = self._penalty()
         strength: dict[str, Any] = self._strength()
         if penalty.identity() and share == 1.0:
             return strength
-        scaled = (
-            {"C": strength["C"] / share} if "C" in strength else {"lam": strength["lam"] * share}
-        )
-        return {**scaled, "penalty": penalty, "share": share}
+        options: dict[str, Any] = {"penalty": penalty, "share": share}
+        if "C" in strength:
+            options["C"] = strength["C"] / share
+        else:
+            options["lam"] = strength["lam"] * share
+        return options
 
     def _hold_on_device(self, fitted: Fitted, device: object) -> Self:
         """Hold a fit, and send its weights to the device of an array."""

@@ -48,11 +48,13 @@ if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import LabelsLike
     from saddlesvm.solvers.base import SolverBase
 
-DUAL_BYTES = 12  # of a dual variable in a CSR array
-MOST_DUALS = (
-    2**28
-)  # bytes of dual variables, at most, of a smooth loss in a model of several problems; guessed
-TIME_BEFORE_THE_REST = 0.75  # share of max_time for a fit that probabilities follow; guessed
+DUAL_BYTES = 12  # of a dual variable in a CSR array: its value and its column
+# A model of several problems with a smooth loss keeps dual variables of so many bytes; guessed.
+MOST_DUALS = 2**28
+# Share of max_time for a fit if probabilities are computed after it; guessed.
+TIME_BEFORE_THE_REST = 0.75
+# Calls from the warning of a fit to the user's call of fit(), so that the warning names his line.
+CALLS_TO_USER = 6
 
 Complete = Callable[[Fitted, Design, Any, Any], Fitted]
 Start = FormerFit | GivenStart
@@ -79,7 +81,7 @@ def fit_rows(
     start : FormerFit, GivenWeights or GivenDuals, optional
         The starting point.
     reported : estimator, optional
-        Whose callbacks of scikit-learn hear of the fit.
+        The estimator whose scikit-learn callbacks hear of the fit.
     complete : callable, optional
         Returns the fit with what follows from it and the data, such as a calibration.
     """
@@ -94,16 +96,17 @@ def fit_rows(
 
     # What follows the fit has to end with max_time, too.
     with limit_to_share(1.0 if complete is None else TIME_BEFORE_THE_REST):
-        results, rows = solve(template, design, posed, tasks, start)
+        results, linear = solve(template, design, posed, tasks, start)
 
-    reads_blocks = rows.rows.in_files
+    # What the fit leaves behind; data that are in memory, for proofs that are asked for later.
+    reads_blocks = linear.rows.in_files
     keeps_data = not (design.placed or reads_blocks)
     fitted = gather(
         template,
         posed,
         results,
         design.shape[0],
-        rows.strength_for(design.shape[0]),
+        linear.strength_for(design.shape[0]),
         reads_blocks=reads_blocks,
         single_target=posed.labels is None and not has_columns(y),
         data=Data(design.X, y, sample_weight) if keeps_data else None,
@@ -128,12 +131,13 @@ def solve(
 
     Returns the results, and the rows.
     """
-    fits, rows = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
-    rows.keeps_duals = not drops_duals(posed, design.shape[0])
+    fits, linear = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
+    linear.keeps_duals = not drops_duals(posed, design.shape[0])
     if template.callbacks or tasks is not None:
-        own = template.callbacks or ()
-        fits.callbacks_of = lambda sub: [*own, *(tasks.callback(sub) if tasks else ())]
-    results = template._solve_shown(fits, rows.rows.in_files)
+        # The user's callbacks, and scikit-learn's.
+        given = template.callbacks or ()
+        fits.callbacks_of = lambda sub: [*given, *(tasks.callback(sub) if tasks else ())]
+    results = template._solve_shown(fits, linear.rows.in_files)
 
     worst = sub_problems.worst_outcome(results)
     if worst.outcome is not Outcome.CERTIFIED:
@@ -142,8 +146,8 @@ def solve(
         )
         # Rows in files are not read once more for a hint.
         hints = scale_hint(design.X) if unsolved and not is_mapped(design.X) else []
-        worst.warn(stacklevel=6, hints=hints)
-    return results, rows
+        worst.warn(stacklevel=CALLS_TO_USER, hints=hints)
+    return results, linear
 
 
 def gather(
@@ -161,7 +165,7 @@ def gather(
     n : int
         Number of rows.
     C : float
-        Of the problems: it is larger than the estimator's own if an l1 norm takes a share.
+        The C of the problems: larger than the estimator's if an l1 norm takes a share.
     **more
         Further fields of the fit.
     """
@@ -193,7 +197,7 @@ def gather(
 def drops_duals(posed: Training, n: int) -> bool:
     """Return True if a model of n rows goes without dual variables.
 
-    None of them is zero, they are many, and the weights determine them.
+    That is if there are many of them, none is zero, and the weights determine them all.
     """
     count = len(posed.problems)
     if count == 1 or not is_cornerless(posed.loss):
@@ -216,7 +220,7 @@ def make_fits(
     count = len(posed.problems)
     n_jobs = template.n_jobs
     solver = template._make_solver()
-    kind = template._intercept_kind()
+    intercept = template._intercept_kind()
     limits = template._limits(solver, is_watched)
     if count > 1 or not design.is_small:
         demand_room_for_weights(design.shape[1] + 1, count)
@@ -226,35 +230,44 @@ def make_fits(
         # The solver over files decides how much memory a row needs, and so the size of a block.
         memory = None if template.memory is None else memory_bytes(template.memory)
         n_jobs = None
-        way = option_of(template, "multi_class")
+        multi_class = option_of(template, "multi_class")
         is_weighted = option_of(template, "class_weight") is not None
-        own_weights = is_weighted and splits.has_factors(way, count)
+        own_weights = is_weighted and splits.has_factors(multi_class, count)
         room = memory or available_memory() // 2
-        solver, burden = splits.on_files(way, solver, design.X, posed.problems, room, own_weights)
+        solver, burden = splits.on_files(
+            multi_class, solver, design.X, posed.problems, room, own_weights
+        )
         rows = open_rows(
             design,
             burden,
             memory,
-            intercept=kind,
+            intercept=intercept,
             scale=float(template.intercept_scaling),
             checkpoint=template.checkpoint,
             most_rows=getattr(solver, "rows", 0),
         )
     else:
         jobs = sub_problems.workers(count, n_jobs)
-        rows = ready or rows_of(design, kind, float(template.intercept_scaling), jobs, n_jobs)
+        rows = ready or rows_of(design, intercept, float(template.intercept_scaling), jobs, n_jobs)
 
-    # Classes over the same files are read together if nobody asks for the course of each fit.
-    asked = template.max_iter is not None or template.checkpoint is not None or template.tol == 0.0
+    # Classes over the same files are read together, unless each fit has a limit or a file of its
+    # own.
+    is_apart = (
+        template.max_iter is not None or template.checkpoint is not None or template.tol == 0.0
+    )
+    may_share = rows.in_files and count > 1 and not is_apart
     linear = LinearRows(
         rows=rows,
         loss=posed.loss,
-        options={"weights": posed.weights, "intercept": kind, **template._problem_options()},
+        options={"weights": posed.weights, "intercept": intercept, **template._problem_options()},
         former=start,
-        reads_together=rows.in_files and count > 1 and not asked and isinstance(solver, OverFiles),
+        reads_together=rows.in_files
+        and count > 1
+        and not is_apart
+        and isinstance(solver, OverFiles),
     )
     if isinstance(start, GivenDuals):
-        # Dual variables that already meet what is asked for cost no epoch.
+        # Given dual variables that prove the gap already cost no epoch.
         limits = replace(limits, certify_start=True)
     fits = Fits(
         problems=posed.problems,
@@ -281,13 +294,13 @@ def goes_by_blocks(template: Estimator, design: Design, solver: Any = None) -> b
         return False
     solver = solver or template._make_solver()
     memory = None if template.memory is None else memory_bytes(template.memory)
-    asked = isinstance(solver, OverFiles)
-    fits = memory is None and design.is_small
-    if not asked and (fits or not does_not_fit(design.X, memory)):
+    asks_for_blocks = isinstance(solver, OverFiles)
+    surely_fits = memory is None and design.is_small
+    if not asks_for_blocks and (surely_fits or not does_not_fit(design.X, memory)):
         return False
     missing = find_missing_for_blocks(template, solver)
     # If only the size of the rows asks for blocks, an option that needs memory goes first.
-    if missing and (asked or memory is not None):
+    if missing and (asks_for_blocks or memory is not None):
         raise ValueError(f"training block by block (memory=, or solver='blocks') {missing}")
     return not missing
 
@@ -350,12 +363,12 @@ def fit_part(
     start : FormerFit, optional
         The starting point.
     """
-    fits, rows = make_fits(template, Design(X), posed, ready, start)
+    fits, linear = make_fits(template, Design(X), posed, ready, start)
     if template.callbacks:
         fits.callbacks_of = lambda sub: template.callbacks or ()
     n = X.shape[0]
-    C = rows.strength_for(n)
-    return gather(template, posed, fits.solve(), n, C, reads_blocks=rows.rows.in_files)
+    C = linear.strength_for(n)
+    return gather(template, posed, fits.solve(), n, C, reads_blocks=linear.rows.in_files)
 
 
 def fit_together(
@@ -382,18 +395,18 @@ def fit_together(
         coef = np.vstack([one.coef for one in before])
         start = GivenWeights(coef, np.hstack([one.intercept for one in before]))
     together = Training(subs, posed[0].loss, None, posed[0].labels)
-    fits, rows = make_fits(template, Design(X), together, start=start)
+    fits, linear = make_fits(template, Design(X), together, start=start)
     fits.callbacks_of = lambda sub: template.callbacks or ()
-    rows.keeps_duals = False
+    linear.keeps_duals = False
     results = fits.solve()
 
     # Each part takes the results of its own sub-problems.
     n = X.shape[0]
-    C = rows.strength_for(n)
-    found = []
-    done = 0
-    for one in posed:
-        own = results[done : done + len(one.problems)]
-        found.append(gather(template, one, own, n, C, reads_blocks=True))
-        done += len(one.problems)
-    return found
+    C = linear.strength_for(n)
+    fitted = []
+    first = 0
+    for part in posed:
+        end = first + len(part.problems)
+        fitted.append(gather(template, part, results[first:end], n, C, reads_blocks=True))
+        first = end
+    return fitted
