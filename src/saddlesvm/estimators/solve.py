@@ -261,10 +261,7 @@ def make_fits(
         loss=posed.loss,
         options={"weights": posed.weights, "intercept": intercept, **template._problem_options()},
         former=start,
-        reads_together=rows.in_files
-        and count > 1
-        and not is_apart
-        and isinstance(solver, OverFiles),
+        reads_together=may_share and isinstance(solver, OverFiles),
     )
     if isinstance(start, GivenDuals):
         # Given dual variables that prove the gap already cost no epoch.

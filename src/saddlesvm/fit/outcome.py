@@ -219,8 +219,8 @@ class StallWatch:
         self.history.append(now)
 
         # The last certificate of the first half of the work.
-        earlier = [seen for seen in self.history if seen[0] <= 0.5 * now[0]]
-        if now[0] < self.least or not earlier:
+        earlier = [seen for seen in self.history if seen[0] <= 0.5 * epochs]
+        if epochs < self.least or not earlier:
             return False
         epochs_then, gap, primal, dual = earlier[-1]
         if epochs_then >= LONG_EPOCHS and certificate.relative_gap > LONG_FACTOR * gap:

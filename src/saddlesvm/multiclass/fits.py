@@ -32,11 +32,12 @@ from saddlesvm.runtime.threads import Schedule, results_of
 Result = TypeVar("Result")
 
 BUNDLE = 64  # problems that a batch has at least if a single thread solves all; guessed
-FARTHEST = 1e4  # size of an intercept at most, in units of the scores; guessed
-HALVINGS = 80  # of the interval around an intercept; derived: it then has the last bit
-ROUNDINGS = 64.0  # units in the last place that two losses and their sum are within; derived
+# An intercept without weights is at most of this size, in units of the scores; guessed.
+FARTHEST = 1e4
+HALVINGS = 80  # of the interval around an intercept: it then has the last bit; derived
+ROUNDINGS = 64.0  # units in the last place by which two losses and their sum may be off; derived
 WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try; guessed
-REASON = "no time was left to begin"
+NO_TIME_LEFT = "no time was left to begin"  # the reason of a fit that was not begun
 
 
 def no_callbacks(sub: SubProblem) -> Sequence[Callback]:
@@ -140,10 +141,14 @@ class Fits:
     def unwatched(self) -> bool:
         """Return True if nobody looks on at the sub-problems, and only a gap ends a fit."""
         limits = self.limits
-        given = (limits.max_time, limits.max_epochs, limits.certify_every)
-        is_limited = given != (None, None, None) or limits.tol == 0.0 or limits.keep == "last"
-        asks = self.checkpoint is not None or self.callbacks_of is not no_callbacks
-        return not (is_limited or asks or self.bar)
+        has_limit = (
+            limits.max_time is not None
+            or limits.max_epochs is not None
+            or limits.certify_every is not None
+        )
+        wants_more = limits.tol == 0.0 or limits.keep == "last" or self.checkpoint is not None
+        is_watched = self.callbacks_of is not no_callbacks or self.bar is not None
+        return not (has_limit or wants_more or is_watched)
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems; return their results in order."""
@@ -236,11 +241,11 @@ class Fits:
         if limits.max_time is None or is_fixed or not is_apart or len(results) == 1:
             return results
         while self.clock.left() > WORTH_RETRYING * limits.max_time and not self.clock.over():
-            outcomes = {k: result.outcome for k, result in enumerate(results)}
+            outcomes = [result.outcome for result in results]
             self.cut_short = {
-                k: results[k] for k, why in outcomes.items() if why is Outcome.TIME_LIMIT
+                k: results[k] for k, why in enumerate(outcomes) if why is Outcome.TIME_LIMIT
             }
-            if not self.cut_short or Outcome.INTERRUPTED in outcomes.values():
+            if not self.cut_short or Outcome.INTERRUPTED in outcomes:
                 break
             self.limits = replace(limits, certify_start=False)
             self.clock.again(len(self.cut_short))
@@ -251,7 +256,7 @@ class Fits:
 
 
 def join_results(earlier: FitResult, later: FitResult) -> FitResult:
-    """Join the results of a fit that was cut short and of the one that continued it.
+    """Join the results of a fit that was cut short and of the fit that continued it.
 
     The result has the better model of the two, and the better bound.
     """
@@ -361,20 +366,49 @@ class WithoutWeights:
     alpha: Any
 
     def results(self, sides: np.ndarray) -> list[FitResult]:
-        """Return the results of sub-problems with these sums of weights; equal sums share one."""
-        kinds, place = np.unique(sides, axis=0, return_inverse=True)
-        results = [self._result(one) for one in kinds]
-        return [results[k] for k in np.ravel(place)]
+        """Return the results of sub-problems with these sums; those with equal sums share a result.
+
+        `sides` is the array that :func:`sides_of` returns.
+        """
+        different, which = np.unique(sides, axis=0, return_inverse=True)
+        results = [self._result(one) for one in different]
+        return [results[k] for k in np.ravel(which)]
 
     def _result(self, sides: np.ndarray) -> FitResult:
-        C, _ = resolve_C(self.C, self.lam, int(sides[2]))
-        strength = Strength(C, int(sides[2]), self.C is None, self.share)
-        b, paid = best_constant(self.loss, sides[0], sides[1], self.charge / C)
-        charged = 0.5 * self.charge * b * b if b else 0.0
-        rounding = gamma(sides[2] + ROUNDINGS) * primal_of(C, paid, charged)
-        certificate = Certificate.from_sums(strength, Sums(paid, 0.0, charged, 0.0, rounding))
-        end = Outcome.TIME_LIMIT, self.tol, 0.0, 0, 0.0, 0.0
-        return FitResult(self.coef, b, self.alpha, certificate, *end, Trace(), REASON)
+        # Sums of the weights in both classes, and the number of rows.
+        negative, positive, n = sides
+        C, _ = resolve_C(self.C, self.lam, int(n))
+        strength = Strength(C, int(n), uses_lambda=self.C is None, share=self.share)
+        b, paid = best_constant(self.loss, negative, positive, self.charge / C)
+        # The regulariser; an intercept of zero costs nothing, even at an infinite charge.
+        charged = 0.0
+        if b:
+            charged = 0.5 * self.charge * b * b
+        rounding = gamma(n + ROUNDINGS) * primal_of(C, paid, charged)
+        certificate = Certificate.from_sums(
+            strength,
+            Sums(
+                paid=paid,
+                conjugates=0.0,
+                regularizer=charged,
+                regularizer_conjugate=0.0,
+                primal_rounding=rounding,
+            ),
+        )
+        return FitResult(
+            coef=self.coef,
+            intercept=b,
+            alpha=self.alpha,
+            certificate=certificate,
+            outcome=Outcome.TIME_LIMIT,
+            tol=self.tol,
+            epochs=0.0,
+            rows_touched=0,
+            seconds_solving=0.0,
+            seconds_certifying=0.0,
+            trace=Trace(),
+            reason=NO_TIME_LEFT,
+        )
 
 
 @kernel
@@ -423,16 +457,19 @@ def sides_of(
     Returns
     -------
     ndarray of shape (which, 3)
+        The sum over y = -1, that over y = +1, and the number of rows.
     """
     if hasattr(problems, "sides"):
         every: np.ndarray = problems.sides(weights)
         return every[np.asarray(which)]
     found = np.empty((len(which), 3))
-    for place, k in enumerate(which):
+    for row, k in enumerate(which):
         sub = problems[k]
         members = slice(None) if sub.members is None else sub.members
         positive = sub.y[members] > 0
-        of_rows = sub.row_weights(weights)
-        own = np.ones(positive.size) if of_rows is None else of_rows[members]
-        found[place] = own[~positive].sum(), own[positive].sum(), positive.size
+        all_weights = sub.row_weights(weights)
+        own = np.ones(positive.size)
+        if all_weights is not None:
+            own = all_weights[members]
+        found[row] = own[~positive].sum(), own[positive].sum(), positive.size
     return found

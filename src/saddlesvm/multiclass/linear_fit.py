@@ -1,7 +1,7 @@
 """The rows of a list of linear problems, wherever they are, and how each problem is posed on them.
 
-:class:`FitRows` holds what the sub-problems share; over files
-:class:`ClassSweep` reads each block once for all of them. A fit begins at zero, at a former fit or
+:class:`FitRows` holds what the sub-problems share; over files :class:`ClassSweep` reads each block
+once for all of them. A fit begins at zero, at a former fit or
 a given point (:mod:`saddlesvm.multiclass.splits`).
 """
 
@@ -165,9 +165,11 @@ def open_rows(
     n = plain.n_rows
     X = plain._replace(bias=bias)
     shape = burden.variables_of(n)
-    arrays = [plan.row_array(shape) for _ in range(3 if burden.variables > 2 else 2)]
+    # The solver's dual variables, those of the best bound, and those of a sweep under way.
+    count = 3 if burden.variables > 2 else 2
+    arrays = [plan.row_array(shape) for _ in range(count)]
     reader = BlockReader(X, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
-    # Row numbers take half the memory as long as 32 bits are enough.
+    # Row numbers of 32 bits take half the memory, and are enough for most files.
     every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     kept = plan.kept_bytes // burden.problems
     rooms = [Rooms(*own)._replace(kept_bytes=kept) for own in zip(*arrays, strict=True)]
@@ -246,8 +248,8 @@ class LinearRows:
 
     def pose(self, sub: SubProblem) -> Problem:
         """Return the problem behind a sub-problem."""
-        known = self.posed.pop(sub.index, None)
-        return known or self.rows.problem(sub, self.loss, self.options)
+        earlier = self.posed.pop(sub.index, None)
+        return earlier or self.rows.problem(sub, self.loss, self.options)
 
     def begin_at(self, fits: Fits, sub: SubProblem, problem: Problem) -> dict[str, Any]:
         """Return start and solver of a fit: from where it was cut short, or a former fit ended."""
@@ -282,10 +284,10 @@ class LinearRows:
             return replace(result, alpha=np.empty(0))
         duals = np.atleast_2d(result.alpha.T)
         if len(fits.problems) > 1 or len(duals) > 1:
-            # Of many classes most variables are zero.
-            few: Any = make_sparse(duals)
-            few.data *= C
-            return replace(result, alpha=few)
+            # With many classes, most variables are zero.
+            nonzero: Any = make_sparse(duals)
+            nonzero.data *= C
+            return replace(result, alpha=nonzero)
         in_place = self.rows.in_files and duals.flags.writeable
         alpha = np.multiply(duals, C, out=duals if in_place else None)
         return replace(result, alpha=alpha)
@@ -341,19 +343,20 @@ class LinearRows:
         given = self.options
         X = self.rows.X
         kind = make_intercept(given["intercept"], X.bias)
-        # What an intercept is charged: nothing, its square, or so much that it stays zero.
+        # What an intercept b is charged: nothing; half the square of its weight b / scale; or so
+        # much that it stays zero.
         charge = np.inf
         if kind.constrained:
             charge = 0.0
         elif kind.present and holds_square(given.get("penalty", L2())):
             charge = X.bias**-2.0
         common = WithoutWeights(
-            self.loss,
-            given.get("C"),
-            given.get("lam"),
-            given.get("share", 1.0),
-            charge,
-            tol,
+            loss=self.loss,
+            C=given.get("C"),
+            lam=given.get("lam"),
+            share=given.get("share", 1.0),
+            charge=charge,
+            tol=tol,
             coef=np.zeros(X.n_features),
             alpha=sparse.csr_array((1, X.n_rows)),
         )

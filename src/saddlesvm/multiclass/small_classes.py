@@ -23,8 +23,9 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.small.dense import Small
 from saddlesvm.solvers.small.small_newton import SMALL
 
-EAGERNESS = 0.9  # share of the gap asked for that the steps come to
-MOST_STEPS = 100  # after which the classes that are left have a fit of their own
+EAGERNESS = 0.9  # share of the requested gap at which the steps end; guessed
+# Steps after which the classes that are left have a fit of their own; guessed.
+MOST_STEPS = 100
 
 
 def solve_classes(
@@ -67,6 +68,7 @@ def solve_classes(
         found = SMALL[phase].together(several, EAGERNESS * limits.tol, MOST_STEPS)
         solved = clock()
         certificates = certificates_of(problem, y, weights, found.w, found.a)
+    # Each class is charged an equal part of the time: of solving, and of certifying.
     seconds = (solved - began) / len(y), (clock() - solved) / len(y)
 
     # Keep what the certificates prove; the rest is solved in turn.

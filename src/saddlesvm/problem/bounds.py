@@ -42,9 +42,12 @@ from saddlesvm.problem.regularizer import Regularizer, square
 from saddlesvm.problem.terms import BLOCK, in_blocks
 from saddlesvm.rows.layouts import Rows
 
-# Of arithmetic, in units of the last place; derived from the operations, rounded up.
+# Of arithmetic, in units of the last place; derived from the operations, rounded up. Counts of
+# roundings below have 4 or 8 to spare, for the few operations beside a sum (a factor, a root).
 UNIT = 2.0**-53  # of a rounding to the nearest double, relative
 MARGIN_UNITS = 6  # roundings of a margin beside its product's: of the offset, and of its scale
+LABEL_UNITS = 4.0  # of a target as it is taken off a score, and as an offset is taken off it before
+OFFSET_UNITS = 2.0  # of an offset as it is added to a margin
 LOSS_UNITS = 32  # of phi, and of phi* beside |phi*| + 2 |a y|, as losses compute them
 EXPONENTIAL_UNITS = 160  # the same of losses with exponentials and logarithms
 LEAF = 512  # terms that are added up before they are added to a sum, at most
@@ -289,7 +292,7 @@ def margin_errors(rows: RowSizes, norm: float, offset: float, shifted: bool) -> 
     if norm == 0.0 and offset == 0.0 and not shifted:
         return MarginErrors(0.0, 0.0, 0.0)
     of_rows = gamma(rows.terms + MARGIN_UNITS) * norm
-    return MarginErrors(of_rows, 4.0 * UNIT, 2.0 * UNIT * abs(offset))
+    return MarginErrors(of_rows, LABEL_UNITS * UNIT, OFFSET_UNITS * UNIT * abs(offset))
 
 
 def paid_rounding(
@@ -309,7 +312,8 @@ def paid_rounding(
         The same sum with a number added to all margins; asked if the sum is zero, or if the loss
         has neither a largest slope nor a largest curvature.
     """
-    # With slopes of at most L: L sum s_i e_i.
+    # With slopes of at most L: L sum s_i e_i. The sums of s_i e_i and, below, of s_i e_i^2 are made
+    # of the three parts of e_i.
     first = errors.of_rows * rows.reach
     first += errors.of_labels * point.labels
     first += errors.of_all * rows.weight
@@ -330,7 +334,8 @@ def paid_rounding(
         second *= 3.0  # (a + b + c)^2 <= 3 (a^2 + b^2 + c^2)
         slip = min(slip, math.sqrt(2.0 * loss.bend * paid * second) + 0.5 * loss.bend * second)
 
-    # phi is convex: what it is at both ends of an interval bounds what it is between.
+    # phi is convex: over `most`, it grows by no more than most / reach times what it grows over a
+    # longer `reach`, and that is less than its value there.
     if around is not None and first > 0.0 and (slip == math.inf or paid == 0.0):
         reach = most
         if paid != 0.0:
@@ -369,7 +374,7 @@ def unbalance(
         That a variable met in the sums of both signs; by default as in array code.
     """
     if additions is None:
-        # Sums in pairs within blocks of rows, then block by block.
+        # A term is added in pairs within its block of rows, then the blocks one after the other.
         additions = PAIRED + count / BLOCK
     sign_rounding = gamma(additions)
     missing = abs(point.positive - point.negative - total)

@@ -36,12 +36,14 @@ from saddlesvm.problem.responses import Responses, RowSums, responses_of
 from saddlesvm.problem.short_sums import pulled_by_short_sums, weights_by_short_sums
 from saddlesvm.problem.sums import dual_weights
 
-ASSEMBLING = 32  # roundings between the sums and a certificate in the user's form
-COARSE = 1e-8  # rounding of the dual objective, relative to it, for which a pull is summed again
+ASSEMBLING = 32  # roundings at most between the sums and a certificate in the user's form; derived
+# Rounding of the dual objective, relative to the objectives, for which a pull is summed again;
+# guessed.
+COARSE = 1e-8
 
 
 def relative(gap: float, primal: float, dual: float) -> float:
-    """A gap relative to the larger of both objectives' sizes; zero if both are zero.
+    """Return a gap relative to the larger of both objectives' sizes; zero if both are zero.
 
     The larger size, because an objective may be negative or near zero.
     """
@@ -93,15 +95,15 @@ class Certificate:
         """
         primal = primal_of(strength.C, sums.paid, sums.regularizer)
         dual = dual_of(strength.C, sums.conjugates, sums.regularizer_conjugate)
+        # To the rounding of the sums comes that of the few operations from here to the user's form:
+        # in proportion to the sizes of what is added.
         own = ASSEMBLING * UNIT
-        above = (1.0 + own) * sums.primal_rounding + own * (
-            abs(sums.regularizer) + strength.C * abs(sums.paid)
-        )
-        charged = abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates)
-        below = (1.0 + own) * sums.dual_rounding + own * charged
-        if (
-            dual - below < sums.at_zero <= primal
-        ):  # losses are at least zero, but a kernel may be indefinite
+        primal_size = abs(sums.regularizer) + strength.C * abs(sums.paid)
+        dual_size = abs(sums.regularizer_conjugate) + strength.C * abs(sums.conjugates)
+        above = (1.0 + own) * sums.primal_rounding + own * primal_size
+        below = (1.0 + own) * sums.dual_rounding + own * dual_size
+        # The dual point zero. Losses are at least zero, but a kernel may be indefinite.
+        if dual - below < sums.at_zero <= primal:
             dual = sums.at_zero
             below = 0.0
         unit = strength.unit
@@ -376,6 +378,7 @@ def evaluate(
     w = problem.regularizer.weights(running)
     drift = 0.0
     if not problem.intercept.homogeneous:
+        # Intercepts that require a sum other than zero, such as that of a one-class machine.
         w, drift = weights_by_short_sums(problem, alpha)
 
     # The sums over the rows, and the pull that the bound rests on: none for an estimate.
@@ -452,7 +455,8 @@ def certify_responses(
     if is_bounded and mostly_rounding(problem.C, found):
         found = sum_up(pulled_by_short_sums(problem, alpha))
 
-    # What the offset of a free intercept costs, and what the weights may be off.
+    # What the offset of a free intercept costs (nothing, if its sum is zero), and by how much R may
+    # grow as the weights are off.
     paid = found.paid + problem.intercept.paid(responses.offset or 0.0)
     above = found.primal_rounding
     if drift:

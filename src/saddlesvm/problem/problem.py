@@ -42,9 +42,8 @@ from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
 from saddlesvm.runtime.allowed import STRENGTH, check
 
 Value = TypeVar("Value")
-TARGET_UNITS = (
-    4.0  # of the last place of a target, that its distance from an intercept may be off by
-)
+# Units in the last place of a target by which its distance from an intercept may be off; derived.
+TARGET_UNITS = 4.0
 
 
 def resolve_C(C: float | None, lam: float | None, n: int) -> tuple[float, float]:

@@ -49,8 +49,10 @@ from saddlesvm.problem.sums import (
 )
 from saddlesvm.problem.terms import Pointwise, box_of
 
-PARABOLA_STEP = 0.01  # spacing of three factors
-PARABOLA_REACH = 5.0  # steps below them where a top is trusted
+# The parabola through three factors, PARABOLA_STEP apart, is trusted if its top is at most
+# PARABOLA_REACH steps below the largest; guessed.
+PARABOLA_STEP = 0.01
+PARABOLA_REACH = 5.0
 
 
 class RowSums(NamedTuple):
@@ -208,8 +210,15 @@ class Margins:
         problem = self.problem
         kind = self.problem.intercept
         terms, added = self.centred_terms
-        given = problem.loss, terms.y, problem.norms, problem.weights, problem.members, alpha
-        sizes = point_sizes(*given, signs=kind.constrained)
+        sizes = point_sizes(
+            problem.loss,
+            terms.y,
+            problem.norms,
+            problem.weights,
+            problem.members,
+            alpha,
+            signs=kind.constrained,
+        )
         facts = problem.facts
         move = STILL
         if kind.constrained:
@@ -220,9 +229,10 @@ class Margins:
             facts.rows, norm_of(self.scoring_weights), added, shifted=added != (self.offset or 0.0)
         )
 
-        def around(move: float) -> float:
+        def around(shift: float) -> float:
+            """Return the sum of the losses with a number added to all margins."""
             nothing = np.zeros(alpha.size)
-            at = loss_sums(terms, problem.members, self.margins(), added + move, nothing)
+            at = loss_sums(terms, problem.members, self.margins(), added + shift, nothing)
             return at.paid
 
         return RowSums(sums, facts, sizes, errors, move, around)
@@ -254,31 +264,33 @@ def best_scale(
         return -dual_of(problem.C, float(sums), conjugate(factor))
 
     if problem.is_plain and traits_of(problem.loss).parabolic:
-        # A parabola through zero.
         whole = negated_dual(1.0)
         if not math.isfinite(whole):
             # The variables are beyond their bounds; zero never is.
             return 0.0
+        # f(t) = bend t^2 + (f(1) - bend) t goes through zero, with bend = 2 f(1) - 4 f(1/2). It is
+        # lowest at (bend - f(1)) / (2 bend).
         bend = 2.0 * whole - 4.0 * negated_dual(0.5)
         if not bend > 0.0:
             return float(whole < 0.0)
         return min(max(0.5 - 0.5 * whole / bend, 0.0), 1.0)
 
-    # The parabola through three factors.
-    one = negated_dual(most)
-    if not math.isfinite(one):
+    # The parabola through the largest factor, and one and two steps below it; factors are shares of
+    # the largest. Its lowest place is 1 + (largest - two_below) / (2 bend) steps below the largest.
+    largest = negated_dual(most)
+    if not math.isfinite(largest):
         return 0.0
-    two = negated_dual(most * (1.0 - PARABOLA_STEP))
-    three = negated_dual(most * (1.0 - 2.0 * PARABOLA_STEP))
-    bend = one - 2.0 * two + three
-    factor = float(one < three)
+    one_below = negated_dual(most * (1.0 - PARABOLA_STEP))
+    two_below = negated_dual(most * (1.0 - 2.0 * PARABOLA_STEP))
+    bend = largest - 2.0 * one_below + two_below
+    factor = float(largest < two_below)
     if bend > 0.0:
-        factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (one - three) / bend)
+        factor = 1.0 - PARABOLA_STEP * (1.0 + 0.5 * (largest - two_below) / bend)
     if factor < 1.0 - PARABOLA_REACH * PARABOLA_STEP:
         found = minimize_scalar(
             negated_dual, bounds=(0.0, most), method="bounded", options={"xatol": precision}
         )
-        return float(found.x) if found.fun < one else most
+        return float(found.x) if found.fun < largest else most
     return most * min(max(factor, 0.0), 1.0)
 
 
