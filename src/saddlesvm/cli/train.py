@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from saddlesvm.cli.show import Facts
     from saddlesvm.estimators.register import Entry
 
-PARTS = ("test", "validation", "train")  # of the rows; the first one says most about the model
+# The last line shows the first of these measures that was taken, on the first of these parts of
+# the rows: the part that says most about the model comes first.
+PARTS = ("test", "validation", "train")
 MEASURES = ("accuracy", "r2", "outside_share")
-# Seconds of a fit up to which a report has proven labels: they take up to some times as long as
-# the fit (guessed).
+# Seconds: a report counts the labels that are proven only if the fit took no longer, because the
+# proofs take up to some times as long as the fit (guessed).
 QUICK_FIT = 5.0
 
 
@@ -195,7 +197,11 @@ def check_liblinear(model: Any, path: str, entry: Entry, y: np.ndarray, has_word
         raise ValueError(
             f"--liblinear is for linear models; this is a {entry.name}: save it with --model"
         )
-    solver_type(model, path, np.unique(y) if entry.task == "classification" else None)
+    # Raises an error if LIBLINEAR has no solver for the loss, the penalty or the classes.
+    classes = None
+    if entry.task == "classification":
+        classes = np.unique(y)
+    solver_type(model, path, classes)
 
 
 def measure_quality(
@@ -205,7 +211,7 @@ def measure_quality(
     from saddlesvm.cli.facts import describe_quality, describe_worth
 
     facts: dict[str, Any] = {}
-    # To prove labels may train the model further, so its facts are read afterwards.
+    # `settle` may train the model further to prove labels, so its facts are read afterwards.
     if until_proven and rows.test is not None:
         facts["test_labels_proven"] = count_proven(model.settle(rows.test.X))
     facts |= describe_quality(model, standardize)
@@ -227,7 +233,9 @@ def explain_hard_fit(model: Any, rows: Rows) -> Facts:
     if model.outcome_ is Outcome.CERTIFIED and not needed_newton:
         return {}
     hints = scale_hint(rows.train.X)
-    return {"what_made_it_hard": {"found": hints}} if hints else {}
+    if not hints:
+        return {}
+    return {"what_made_it_hard": {"found": hints}}
 
 
 def write_report(model: Any, facts: Facts, path: str, rows: Rows) -> None:
@@ -254,8 +262,11 @@ def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
     """Return the number of proven labels of the test or training rows, if that is quick."""
     if not hasattr(model, "is_proven") or model.seconds_solving_ > QUICK_FIT:
         return {}
-    name = "train" if rows.test is None else "test"
-    table = rows.train if rows.test is None else rows.test
+    name = "train"
+    table = rows.train
+    if rows.test is not None:
+        name = "test"
+        table = rows.test
     try:
         return {f"{name}_labels_proven": count_proven(model.is_proven(table.X))}
     except ValueError:  # rows in files, or calibrated labels
@@ -271,8 +282,8 @@ def summarize(quality: dict[str, Any], seconds: float) -> str:
     """Return the last line of ``train``: the model's errors, its gap, and the time."""
     from saddlesvm.cli.show import write_name, write_value
 
-    measures = [f"{part}_{measure}" for part in PARTS for measure in MEASURES]
-    name = next(measure for measure in measures if measure in quality)
+    names = [f"{part}_{measure}" for part in PARTS for measure in MEASURES]
+    name = next(candidate for candidate in names if candidate in quality)
     outcome = quality["outcome"].replace("_", " ")
     return (
         f"{write_name(name)} {write_value(name, quality[name])}, "

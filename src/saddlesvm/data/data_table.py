@@ -138,7 +138,9 @@ class Table:
     @property
     def classes(self) -> np.ndarray | None:
         """The distinct labels in ascending order; None for data without labels."""
-        return None if self.y is None else np.unique(self.y)
+        if self.y is None:
+            return None
+        return np.unique(self.y)
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,9 @@ def ready_matrix(X: Any, source: str, how: Reading) -> Any:
     # Dense rows keep a small type.
     dtype = how.dtype
     if dtype is None:
-        dtype = float_type(X.dtype) if sp.issparse(X) else stored_type(X.dtype)
+        dtype = stored_type(X.dtype)
+        if sp.issparse(X):
+            dtype = float_type(X.dtype)
     n_rows, width = X.shape
     if n_rows == 0 or width == 0:
         raise DataError(
@@ -225,7 +229,10 @@ def _ready_array(X: np.ndarray, dtype: np.dtype) -> np.ndarray:
     # NumPy takes None for float64 in comparisons, and so None is asked for first.
     if kept is None or kept != dtype:
         return np.ascontiguousarray(widen(X, dtype))
-    return np.ascontiguousarray(X if X.dtype == dtype else X.view(dtype))
+    # Another package's bfloat16 has the same bits.
+    if X.dtype != dtype:
+        X = X.view(dtype)
+    return np.ascontiguousarray(X)
 
 
 def _ready_csr(
@@ -256,7 +263,7 @@ def _first_refused(X: Any, refused: np.ndarray) -> tuple[int, int, float]:
 
 
 def _with_width(X: Any, source: str, n_features: int | None) -> Any:
-    """Return X with the expected width; only CSR matrices can be widen to it."""
+    """Return X with the expected width; only CSR matrices can be widened to it."""
     width = X.shape[1]
     if n_features is None or width == n_features:
         return X
@@ -291,8 +298,9 @@ def ready_labels(y: LabelsLike, n_rows: int, source: str) -> np.ndarray:
         row = int(np.argmin(np.isfinite(y)))
         raise DataError(f"{source}: the label of row {row + 1} is {y[row]}; labels must be finite")
     # Whole numbers are classes, however they are stored.
-    is_whole = y.dtype.kind != "f" or are_whole(y)
-    return y.astype(np.int64 if is_whole else np.float64)
+    if y.dtype.kind != "f" or are_whole(y):
+        return y.astype(np.int64)
+    return y.astype(np.float64)
 
 
 def are_whole(numbers: np.ndarray) -> bool:

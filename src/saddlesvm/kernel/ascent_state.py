@@ -171,8 +171,10 @@ def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelE
     """
     state.f = evaluation.margins.copy()
     if any(side.intercept.total for side in problem.sides):
-        sizes = np.abs(state.beta) @ problem.sizes_at_rows(problem.errors.lengths)
-        state.satisfied = bool(state.beta @ state.f <= NOTHING * sizes * sizes)
+        # ||w||^2 = beta' f beside (sum_i |beta_i| ||x_i||)^2, the largest that it could be.
+        largest_norm = np.abs(state.beta) @ problem.sizes_at_rows(problem.errors.lengths)
+        squared_norm = state.beta @ state.f
+        state.satisfied = bool(squared_norm <= NOTHING * largest_norm * largest_norm)
 
 
 def measure(problem: KernelProblem, state: KernelState) -> None:

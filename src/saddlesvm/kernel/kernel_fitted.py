@@ -86,11 +86,11 @@ def held_machine(model: Any) -> KernelFitted:
     """
     check_is_fitted(model)
     held: KernelFitted = model._fitted
-    shown = (model.dual_coef_, model.intercept_, model.support_vectors_)
-    own = (held.duals, held.intercept, held.vectors)
-    if all(one is other for one, other in zip(shown, own, strict=True)):
+    duals = model.dual_coef_
+    intercept = model.intercept_
+    vectors = model.support_vectors_
+    if duals is held.duals and intercept is held.intercept and vectors is held.vectors:
         return held
-    duals, intercept, vectors = shown
     return replace(held, duals=duals, intercept=intercept, vectors=vectors)
 
 
@@ -145,18 +145,24 @@ def score_problems(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
 
     # The score of a pair is the sum of what the support vectors of its two classes add to it.
     ends = np.concatenate([[0], np.cumsum(fitted.n_support)])
-    added = []
+    class_sums = []
     for k in range(count):
-        own = slice(ends[k], ends[k + 1])
-        added.append(expand(fitted.kernel, X, centres[own], duals[:, own].T))
-    columns = [added[i][:, j - 1] + added[j][:, i] for i, j in combinations(range(count), 2)]
+        of_class = slice(ends[k], ends[k + 1])
+        class_sums.append(expand(fitted.kernel, X, centres[of_class], duals[:, of_class].T))
+    # In the pair (i, j), vectors of class i have their coefficients in line j - 1, those of j in
+    # line i.
+    pairs = combinations(range(count), 2)
+    columns = [class_sums[i][:, j - 1] + class_sums[j][:, i] for i, j in pairs]
     return np.column_stack(columns) + fitted.intercept
 
 
 def score_later(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
     """Return the scores of the pairs, shape (rows, pairs), positive for the later class."""
     scores = score_problems(fitted, X)
-    return scores if scores.shape[1] == 1 else -scores
+    # Scores of two classes alone are positive for the later class already.
+    if scores.shape[1] == 1:
+        return scores
+    return -scores
 
 
 def count_votes(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
@@ -165,7 +171,9 @@ def count_votes(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
     Votes have a fraction, by which scores break ties.
     """
     scores = score_problems(fitted, X)
-    return scores if scores.shape[1] == 1 else vote(-scores, fitted.n_classes)
+    if scores.shape[1] == 1:
+        return scores
+    return vote(-scores, fitted.n_classes)
 
 
 def choose_classes(fitted: KernelFitted, X: RowsLike, break_ties: bool) -> np.ndarray:
@@ -194,7 +202,9 @@ def weigh_features(fitted: KernelFitted) -> Any:
     vectors = fitted.vectors
     duals = sparse.csr_array(pair_duals(fitted.duals, fitted.n_support, fitted.n_classes))
     weights = duals @ vectors
-    return type(vectors)(weights) if sparse.issparse(vectors) else np.asarray(weights)
+    if sparse.issparse(vectors):
+        return type(vectors)(weights)
+    return np.asarray(weights)
 
 
 def dense_weights_of(fitted: KernelFitted) -> np.ndarray:
@@ -295,6 +305,10 @@ def starts_from(
             f"warm_start needs as many sub-problems as the last fit, {len(found)}; this fit "
             f"has {problems}: set warm_start=False"
         )
+    if order is not None:
+        found = [beta[order] for beta in found]
     # The bounds of the coefficients grow with C, and so do most coefficients.
-    factor = C / former.C if former.C and C else 1.0
-    return [factor * (beta if order is None else beta[order]) for beta in found]
+    factor = 1.0
+    if former.C and C:
+        factor = C / former.C
+    return [factor * beta for beta in found]

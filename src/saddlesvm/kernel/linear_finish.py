@@ -56,12 +56,12 @@ def can_finish(problem: KernelProblem) -> bool:
 
 
 def work_of(problem: KernelProblem) -> float:
-    """Return how many pair steps are as much work as the finish.
-
-    It takes some 20 Newton steps of ``n r^2`` multiplications, in a matrix product. In a pair step
-    each of n multiplications takes 20 times as long.
-    """
-    rank = min(problem.n, problem.X.shape[1]) if is_linear(problem) else problem.n
+    """Return how many pair steps are as much work as the finish."""
+    # The finish takes some 20 Newton steps of n r^2 multiplications, in a matrix product. In a pair
+    # step each of n multiplications takes 20 times as long: that makes r^2 steps.
+    rank = problem.n
+    if is_linear(problem):
+        rank = min(problem.n, problem.X.shape[1])
     return FIXED / (problem.n + OF_STEP) + float(rank) ** 2
 
 
@@ -78,14 +78,20 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
     relative_gap : float
         The gap to reach, if rounding allows.
     """
-    weights = problem.weights if problem.weights.size else None
+    weights = None
+    if problem.weights.size:
+        weights = problem.weights
     # The factor holds a regularised intercept; a free one stays an intercept of the linear problem.
-    intercept: Intercept = problem.intercept if problem.intercept.constrained else Absent()
+    intercept: Intercept = Absent()
+    if problem.intercept.constrained:
+        intercept = problem.intercept
     rows = as_rows(factor_of(problem), intercept.scale)
     linear = make_problem(
         rows, problem.y, problem.loss, C=problem.C, weights=weights, intercept=intercept
     )
-    solver = SmallNewton() if is_smooth(problem.loss) else InteriorPoint()
+    solver: SmallNewton | InteriorPoint = InteriorPoint()
+    if is_smooth(problem.loss):
+        solver = SmallNewton()
     state = solver.init(linear, 0)
     state = solver.step(linear, state, Budget(MOST_STEPS * problem.n, relative_gap))
     if not np.isfinite(state.alpha).all():
@@ -150,7 +156,10 @@ def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         slope = problem.y[free] - f - ridge[free] * beta[free] - problem.tube * np.sign(beta[free])
         K = rows[:, free] + problem.offset
         K.flat[:: free.size + 1] += ridge[free] + RIDGE * largest
-        lacking = total - float(beta.sum()) if problem.intercept.constrained else None
+        # With a free intercept the sum of beta is given: the step makes up for what it lacks.
+        lacking = None
+        if problem.intercept.constrained:
+            lacking = total - float(beta.sum())
         step = best_step(K, slope, lacking)
         if not np.isfinite(step).all():
             break
@@ -176,15 +185,19 @@ def best_step(K: np.ndarray, slope: np.ndarray, lacking: float | None) -> np.nda
         The sum of the changes, if it is given.
     """
     if lacking is None:
+        # K step = slope
         _, step, failed = dposv(K, slope, lower=1)
-        return step if not failed else np.full(slope.size, np.nan)
+        if failed:
+            return np.full(slope.size, np.nan)
+        return step
     # A constant on all values changes nothing if the sum is given, and adds the rank that a linear
     # kernel may lack.
-    size = float(K.diagonal().mean())
-    K += size
-    # Solve for the slope and for the intercept, and choose the intercept that gives the sum.
-    _, found, failed = dposv(K, np.column_stack([slope, np.ones(slope.size)]), lower=1)
+    K += float(K.diagonal().mean())
+    # K step = slope - b 1 with the intercept b that gives sum(step) = lacking: solve for slope and
+    # for 1, then b follows.
+    _, solutions, failed = dposv(K, np.column_stack([slope, np.ones(slope.size)]), lower=1)
     if failed:
         return np.full(slope.size, np.nan)
-    moved, level = found.T
-    return moved - ((moved.sum() - lacking) / level.sum()) * level
+    of_slope, of_ones = solutions.T
+    b = (of_slope.sum() - lacking) / of_ones.sum()
+    return of_slope - b * of_ones

@@ -106,7 +106,7 @@ class Programs(NamedTuple):
 
 @dataclass(eq=False)
 class PairsTask:
-    """The common part of all problems of a model.
+    """The facts that all small problems of a model share: their points, classes and options.
 
     Attributes
     ----------
@@ -155,11 +155,8 @@ class PairsTask:
         return boxed_loss(self.layout.loss)
 
     def lay_out(self, classes: np.ndarray) -> tuple[Programs, np.ndarray]:
-        """Return the problems over the parts' classes, (k, parts), and the point of each row.
-
-        Without a kernel matrix of all points, k is 1.
-        """
-        # The rows of each problem, part by part.
+        """Return the problems over these classes, shape (k, parts), and the point of each row."""
+        # The rows of each problem, part by part. A part has the points of one class.
         count, parts = classes.shape
         sizes = np.array([rows.size for rows in self.rows])[classes]
         starts = np.zeros((count, parts + 1), dtype=np.int64)
@@ -167,7 +164,7 @@ class PairsTask:
         totals = starts[:, -1]
         begins = np.concatenate([[0], np.cumsum(totals)])
         points = np.concatenate([self.rows[c] for c in classes.ravel()])
-        # Their kernel values: of all points, or of the only problem's points.
+        # Their kernel values: a table of all points, or, for a single problem, of its points alone.
         if self.gram is None:
             table = RowTable(self.errors.kernel, self.X[points]).table
             columns = starts[:, :-1]
@@ -178,9 +175,11 @@ class PairsTask:
         loss = self.loss
         y = self.labels_of(points, sizes)
         s = np.ones(points.size)
+        row_weights = np.empty(0)  # as certificates take them: empty if all are 1
         weight_sums = sizes
         if self.weights is not None:
             s = self.weights[points]
+            row_weights = s
             weight_sums = np.array([self.weights[rows].sum() for rows in self.rows])[classes]
         low, high = self.box_of(y, s)
         # Bounds on rounding depend on the number of rows.
@@ -193,9 +192,13 @@ class PairsTask:
             y=y,
             lengths=self.errors.lengths[points],
             top=high / self.C,
-            weights=np.empty(0) if self.weights is None else s,
+            weights=row_weights,
             C=self.C,
         )
+        # A loss with curvature adds r / (C s_i) to the diagonal.
+        ridge = np.zeros(y.size)
+        if loss.ridge:
+            ridge = loss.ridge / (self.C * s)
         programs = Programs(
             table=table,
             judged=judged,
@@ -207,7 +210,7 @@ class PairsTask:
             tube=loss.tube,
             low=low,
             high=high,
-            ridge=loss.ridge / (self.C * s) if loss.ridge else np.zeros(y.size),
+            ridge=ridge,
             bases=self.errors.bases[:, points],
             mixing=np.array([mixing[m] for m in counts]),
             leaves=np.array([leaf_of(m) for m in counts]),
@@ -216,11 +219,14 @@ class PairsTask:
 
     def labels_of(self, points: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return labels or targets of the rows, whose parts have these sizes, shape (k, parts)."""
-        labels = self.layout.signs if self.layout.labels is None else self.layout.labels
-        each = np.repeat(np.tile(labels, len(sizes)), sizes.ravel())
+        # A label for each part; without labels its sign, by which a regression takes its targets.
+        part_labels = self.layout.labels
+        if part_labels is None:
+            part_labels = self.layout.signs
+        row_labels = np.repeat(np.tile(part_labels, len(sizes)), sizes.ravel())
         if self.layout.labels is None and self.targets is not None:
-            return each * self.targets[points]
-        return each
+            return row_labels * self.targets[points]
+        return row_labels
 
     def box_of(self, y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the bounds of beta of rows with these labels and weights."""
@@ -245,12 +251,16 @@ class PairsTask:
             parts = np.split(beta, programs.starts[k, 1:-1])
             signed = [sign * part for sign, part in zip(self.layout.signs, parts, strict=True)]
             has_points_twice = len(signed) == 2 and programs.columns[k, 0] == programs.columns[k, 1]
-            return signed[0] + signed[1] if has_points_twice else np.concatenate(signed)
+            if has_points_twice:
+                return signed[0] + signed[1]
+            return np.concatenate(signed)
 
         weights = programs.judged.weights[own]
-        weight = float(weights.sum()) if weights.size else float(beta.size)
+        total_weight = float(beta.size)
+        if weights.size:
+            total_weight = float(weights.sum())
         longest = float(programs.judged.lengths[own].max())
-        facts = ModelFacts(sum_at_points, longest, self.C * weight)
+        facts = ModelFacts(sum_at_points, longest, self.C * total_weight)
         return self.machine.model(facts, beta, offsets, certificate)
 
 
@@ -321,9 +331,10 @@ def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.nd
         end = programs.begins[k + 1]
         columns = programs.columns[k]
         starts = programs.starts[k]
+        # The place of alpha holds the sums of the leaf under way until the values are done.
         values = f[0][begin:end]
         leaf_sums = f[1][begin:end]
-        held = 0
+        in_leaf = 0
         for t in range(values.size):
             values[t] = 0.0
             leaf_sums[t] = 0.0
@@ -343,15 +354,15 @@ def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.nd
                     for t in range(into.size):
                         into[t] += b * of_row[t]
                 # A full leaf goes into the sum: each product takes part in few additions.
-                held += 1
-                if held == programs.leaves[k]:
-                    held = 0
+                in_leaf += 1
+                if in_leaf == programs.leaves[k]:
+                    in_leaf = 0
                     for t in range(values.size):
                         values[t] += leaf_sums[t]
                         leaf_sums[t] = 0.0
         for t in range(values.size):
             values[t] += leaf_sums[t]
-        # The leaf sums make room for alpha.
+        # alpha = beta / C, within its bounds.
         for i in range(begin, end):
             f[1, i] = min(max(beta[i], programs.low[i]), programs.high[i]) / programs.judged.C
 
@@ -389,7 +400,7 @@ class SmallPairs(TogetherFirst):
         count = len(self.problems)
         rows = programs.judged.y.size
         self.totals = programs.judged.totals.tolist()
-        # The point of each problem: at zero the gradient is -y.
+        # The point of each problem: at zero the gradient g = f + r beta - y is -y.
         self.beta = np.zeros(rows)
         self.g = -programs.judged.y
         self.f = np.empty((2, rows))
@@ -430,7 +441,8 @@ class SmallPairs(TogetherFirst):
         self.beta[order] = np.clip(totals[group_of] - filled, 0.0, high)
         self.sum_up()
         self.g += self.f[0]
-        # The accuracy is relative to the objective, in the units of the violation.
+        # An accuracy is a violation: a share of the objective, divided by the sum of the dual
+        # variables, which is what a change of all slopes by 1 changes the objective by.
         for k, (certificate, _) in enumerate(self.certificates()):
             size = max(abs(certificate.primal), abs(certificate.dual))
             self.accuracy[k] *= size / totals.reshape(len(self.totals), -1)[k].sum()
@@ -500,8 +512,11 @@ class SmallPairs(TogetherFirst):
                 left.append(k)
                 # The next accuracy aims at half the gap asked for, if gap and violation are
                 # proportional.
-                share = AIM * self.task.tol / gap if gap > 0.0 else FINER[0]
-                self.accuracy[k] *= min(max(share, FINER[0]), FINER[1])
+                finest, coarsest = FINER
+                ratio = finest
+                if gap > 0.0:
+                    ratio = AIM * self.task.tol / gap
+                self.accuracy[k] *= min(max(ratio, finest), coarsest)
         self.live = np.array(left, dtype=np.int64)
         return list(done)
 
@@ -524,9 +539,10 @@ class SmallPairs(TogetherFirst):
 
     def is_zero(self, k: int) -> bool:
         """Return True if the given sums leave nothing but w = 0: a fit of its own then ends."""
-        norm = 2.0 * self.halves[k].value
-        size = float(self.numbers[k, LENGTH])
-        return any(self.totals[k]) and norm <= NOTHING * size * size
+        # ||w||^2 beside (sum_i |beta_i| ||x_i||)^2, the largest that it could be.
+        squared_norm = 2.0 * self.halves[k].value
+        largest_norm = float(self.numbers[k, LENGTH])
+        return any(self.totals[k]) and squared_norm <= NOTHING * largest_norm * largest_norm
 
     def is_hard(self, k: int, before: np.ndarray) -> bool:
         """Return True if a round took all steps allowed, and a fit of its own has other means."""

@@ -481,6 +481,7 @@ def _keep_free_rows(
     # A smooth loss has hardly any variable at a bound: all rows would be kept.
     if is_smooth(local.loss):
         return
+    # The mask is 1 where the dual variable is strictly inside its bounds.
     mask = np.zeros(alpha.size)
     bending_rows(local.pointwise, local.members, alpha, mask)
     room = int(problem.rooms.kept_bytes / (KEPT_BYTES + problem.row_bytes))
