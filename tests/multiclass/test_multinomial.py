@@ -153,7 +153,7 @@ def test_losses_entropies_and_bends_keep_their_digits_where_a_row_is_nearly_sure
         A, sums = machine.respond(some, scores[some], scores[some], 0.0)
         assert sums.losses == pytest.approx(exact[i], rel=1e-13, abs=0.0)
         assert -sums.conjugates == pytest.approx(exact[i] + rivals[i] * z[i], rel=1e-13, abs=0.0)
-        assert sums.pulled == pytest.approx(rivals[i], rel=1e-13, abs=0.0)
+        assert sums.pulled_size == pytest.approx(rivals[i], rel=1e-13, abs=0.0)
         np.testing.assert_allclose(A[0], [rivals[i], -rivals[i]], rtol=1e-13)
         bends = machine.bend(some, scores[some], A, A, 0.0)
         curved = machine.curve(some, bends, np.array([[0.5, -0.25]]))

@@ -104,7 +104,7 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
             break
         # Solve the equations just well enough for what the step can gain.
         forcing = min(max(FORCING * min(fall, 1.0), AIM * size / length), LOOSE)
-        equations.take(now.answers.bend)
+        equations.take_bends(now.answers.bend)
         equations.forcing = forcing
         direction = -equations.inverse(now.value)
         moved = w + direction

@@ -31,7 +31,7 @@ from saddlesvm.solvers.equations import (
     conjugate_gradients,
 )
 from saddlesvm.solvers.machines import SoftmaxMachine
-from saddlesvm.solvers.task import Found, Task
+from saddlesvm.solvers.task import EvaluatedPoint, Task
 
 # Relative residual at which products with few rows end if a pass over all is expensive; measured.
 CAREFUL = 0.02
@@ -60,7 +60,7 @@ class ClassEquations(Equations):
     Parameters
     ----------
     task : Task
-    point : Found
+    point : EvaluatedPoint
     fineness : float
         1 at first; larger for a curvature of more rows.
 
@@ -75,7 +75,7 @@ class ClassEquations(Equations):
     whole: np.ndarray | None = None
 
     def __init__(
-        self, task: Task, point: Found, centre: np.ndarray, q: float, fineness: float
+        self, task: Task, point: EvaluatedPoint, centre: np.ndarray, q: float, fineness: float
     ) -> None:
         place = task.place
         machine = task.machine

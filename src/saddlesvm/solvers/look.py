@@ -164,8 +164,8 @@ class Look(NamedTuple):
     ) -> None:
         """Add the losses at some places of a step, whose ends have these scores."""
         ahead = after - before
-        for k, place in enumerate(PLACES):
-            into.line[k] += machine.losses(before + place * ahead)
+        for k, t in enumerate(PLACES):
+            into.line[k] += machine.losses(before + t * ahead)
 
     @staticmethod
     def take_along(
@@ -216,7 +216,7 @@ class Look(NamedTuple):
             codes, weights if weights.size else 1.0, self.W.shape[1], radii(norms)
         )
         A, found = machine.respond(every, Z, Z, 0.0)
-        into.sums[:3] += found.losses, found.conjugates, found.pulled
+        into.sums[:3] += found.losses, found.conjugates, found.pulled_size
         bends = machine.bend(every, Z, A, Z, 0.0)
         return machine, A, bends, machine.mean_bend(every, bends)
 

@@ -38,14 +38,15 @@ class ResponseSums(NamedTuple):
     ----------
     losses, smoothed, conjugates : float
         Of ``s phi``, of the smoothed loss e, and of ``s phi*``.
-    pulled : float
-        Of ``s (1 - p_y) ||x||``, for the softmax only; its bound on rounding needs it.
+    pulled_size : float
+        Of ``s (1 - p_y) ||x||``, for the softmax only: no pull of these rows is longer, and
+        bounds on rounding need it.
     """
 
     losses: float
     smoothed: float
     conjugates: float
-    pulled: float = 0.0
+    pulled_size: float = 0.0
 
 
 class Binary:
@@ -276,8 +277,8 @@ class SoftmaxMachine:
         if isinstance(s, np.ndarray):
             A *= s[:, None]
         total = float(np.sum(s * losses))
-        pulled = float(A[np.arange(y.size), y] @ self.lengths[rows])
-        return A, ResponseSums(total, total, -float(np.sum(s * entropies)), pulled)
+        pulled_size = float(A[np.arange(y.size), y] @ self.lengths[rows])
+        return A, ResponseSums(total, total, -float(np.sum(s * entropies)), pulled_size)
 
     def dual_variables(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float

@@ -40,7 +40,7 @@ from saddlesvm.solvers.equations import (
     cholesky,
     conjugate_gradients,
 )
-from saddlesvm.solvers.task import Found, Task
+from saddlesvm.solvers.task import EvaluatedPoint, Task
 
 # Factors.
 MOST_SIDE = 5000  # features or rows of a factor at most: 200 MB; guessed
@@ -115,28 +115,28 @@ class FeatureFactor:
 
     Attributes
     ----------
-    shares : ndarray of shape (n,)
+    relative_bends : ndarray of shape (n,)
         The bends of all rows, as shares of the largest one; of shape (0,) before the first matrix.
     matrix : ndarray of shape (d + 1, d + 1)
-        ``sum_i share_i x_i x_i'``.
+        ``sum_i x_i x_i'`` with these factors.
     """
 
     def __init__(self, place: Memory, ridge: np.ndarray, is_coarse: bool) -> None:
         self.place = place
         self.ridge = ridge
         self.is_coarse = is_coarse
-        self.shares = np.empty(0)
+        self.relative_bends = np.empty(0)
         self.matrix = np.empty((0, 0))
 
     def count_changed(self, bends: np.ndarray) -> int:
         """Return how many rows :meth:`update` adds or subtracts for the bends of all rows."""
         rows = int(np.count_nonzero(bends))
-        if not self.shares.size:
+        if not self.relative_bends.size:
             return rows
-        return min(rows, int(np.count_nonzero(bends / bends.max() != self.shares)))
+        return min(rows, int(np.count_nonzero(bends / bends.max() != self.relative_bends)))
 
     def update(self, bends: np.ndarray) -> None:
-        """Factor the matrix of these bends of all rows; only rows whose share changed are added."""
+        """Factor the matrix for these bends; add only rows whose relative bend changed."""
         largest = float(bends.max())
         kind = np.float32 if self.is_coarse else np.float64
         if self.place.is_sparse:
@@ -151,18 +151,20 @@ class FeatureFactor:
         matrix.flat[:: self.ridge.size + 1] += self.ridge + raised
         self.factor = cholesky(matrix)
 
-    def add_changes(self, shares: np.ndarray, kind: type) -> None:
-        """Make the matrix of these shares, from nothing if most of them changed."""
-        change = shares - self.shares if self.shares.size else shares
-        if np.count_nonzero(change) < np.count_nonzero(shares):
+    def add_changes(self, relative_bends: np.ndarray, kind: type) -> None:
+        """Make the matrix for these relative bends, from nothing if most of them changed."""
+        change = relative_bends
+        if self.relative_bends.size:
+            change = relative_bends - self.relative_bends
+        if np.count_nonzero(change) < np.count_nonzero(relative_bends):
             rises = np.flatnonzero(change > 0.0)
             falls = np.flatnonzero(change < 0.0)
             self.matrix += self.place.gram(rises, change[rises], kind)
             self.matrix -= self.place.gram(falls, -change[falls], kind)
         else:
-            rows = np.flatnonzero(shares)
-            self.matrix = self.place.gram(rows, shares[rows], kind)
-        self.shares = shares
+            rows = np.flatnonzero(relative_bends)
+            self.matrix = self.place.gram(rows, relative_bends[rows], kind)
+        self.relative_bends = relative_bends
 
     def solve(self, target: np.ndarray) -> np.ndarray:
         """Return the inverse of the matrix times a vector."""
@@ -250,12 +252,12 @@ class MemoryEquations(Equations):
         # The factor is that of a share of the rows, and solves the equations alone.
         self.is_share = False
 
-    def renew(self, point: Found, centre: np.ndarray, q: float, fineness: float) -> None:
+    def renew(self, point: EvaluatedPoint, centre: np.ndarray, q: float, fineness: float) -> None:
         """Take the curvature at a point; factor it if a share of the rows is enough.
 
         Parameters
         ----------
-        point : Found
+        point : EvaluatedPoint
         centre, q
             The proximal term.
         fineness : float
@@ -263,7 +265,7 @@ class MemoryEquations(Equations):
         """
         task = self.task
         place = task.place
-        self.take(task.C * task.machine.bend(slice(0, place.n), point.Z, point.A, centre, q))
+        self.take_bends(task.C * task.machine.bend(slice(0, place.n), point.Z, point.A, centre, q))
         bent = self.rows
         if place.d < min(FEW_FEATURES, task.most_side):
             # So many rows are enough for the matrix. Of more, every stride-th is taken, and their
@@ -294,7 +296,7 @@ class MemoryEquations(Equations):
             self.takes_shares = False
         self.has_risen = True
 
-    def take(self, bends: np.ndarray) -> None:
+    def take_bends(self, bends: np.ndarray) -> None:
         """Take C times the second derivatives of all rows."""
         self.secants = []
         self.gathered = None

@@ -14,7 +14,7 @@ from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.machines import SoftmaxMachine
 from saddlesvm.solvers.newton import Newton, NewtonState, is_device, place_of
-from saddlesvm.solvers.task import Found, Task, evaluate
+from saddlesvm.solvers.task import EvaluatedPoint, Task, evaluate
 
 if TYPE_CHECKING:
     from saddlesvm.problem.problem import Problem
@@ -66,7 +66,7 @@ class Multinomial(Newton):
             if is_device(problem):
                 vars(problem)["class_sums"] = class_sums_of(problem, place)
 
-            def confirm(point: Found) -> tuple[np.ndarray, float]:
+            def confirm(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
                 found = evaluation_at(problem, point.W.T, response_of(problem, point))
                 return point.A, found.certificate.dual / problem.unit
 
@@ -98,7 +98,7 @@ def class_sums_of(problem: MultinomialProblem, place: Memory) -> ClassSums:
     return ClassSums(members.sum(axis=0), problem.C * np.ascontiguousarray(own.T))
 
 
-def response_of(problem: MultinomialProblem, point: Found) -> Response:
+def response_of(problem: MultinomialProblem, point: EvaluatedPoint) -> Response:
     """What a pass has found, as the certificate of a multinomial problem takes it."""
     pull = np.ascontiguousarray(problem.X.by_class(problem.C * point.pulled.T))
-    return Response(point.sums.losses, -point.sums.conjugates, point.sums.pulled, pull)
+    return Response(point.sums.losses, -point.sums.conjugates, point.sums.pulled_size, pull)

@@ -53,7 +53,7 @@ from saddlesvm.solvers.equations import Equations, MatrixEquations
 from saddlesvm.solvers.machines import Binary, CompiledBinary, SoftmaxMachine
 from saddlesvm.solvers.memory_equations import PRODUCTS, MemoryEquations, largest_side, score_all
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
-from saddlesvm.solvers.task import Found, Task, evaluate, objective_at_zero, pull_of_change
+from saddlesvm.solvers.task import EvaluatedPoint, Task, evaluate, objective_at_zero, pull_of_change
 
 # Sums of float32 rows serve down to this relative gap; measured: their error is 1e-6.
 FLOAT32_GAP = 3e-5
@@ -122,11 +122,11 @@ class NewtonWork:
     Attributes
     ----------
     task : Task, optional
-    step_start : Found, optional
+    step_start : EvaluatedPoint, optional
         The point that the present step began at; None if the next pass ends no step.
-    precomputed : Found, optional
+    precomputed : EvaluatedPoint, optional
         Scores at the next point and dual variables near it: its pass visits few rows.
-    last, lowest, highest : Found, optional
+    last, lowest, highest : EvaluatedPoint, optional
         The point of the last pass, and those with the best objectives.
     equations : Equations, optional
         Newton's equations, as the last steps used them.
@@ -135,11 +135,11 @@ class NewtonWork:
     """
 
     task: Task | None = None
-    step_start: Found | None = None
-    precomputed: Found | None = None
-    last: Found | None = None
-    lowest: Found | None = None
-    highest: Found | None = None
+    step_start: EvaluatedPoint | None = None
+    precomputed: EvaluatedPoint | None = None
+    last: EvaluatedPoint | None = None
+    lowest: EvaluatedPoint | None = None
+    highest: EvaluatedPoint | None = None
     equations: Equations | None = None
     keeps_equations: bool = False
 
@@ -219,13 +219,13 @@ def advance(task: Task, state: NewtonState, target: float) -> None:
     choose_next(task, state, point, target)
 
 
-def choose_next(task: Task, state: NewtonState, point: Found, target: float) -> None:
+def choose_next(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) -> None:
     """Judge the point that a pass has evaluated, and choose the point of the next pass."""
     if needs_step(task, state, point, target):
         take_step(task, state, point, point.primal - point.dual)
 
 
-def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> bool:
+def needs_step(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) -> bool:
     """Judge the point that a pass has evaluated; return True if a step from it is due."""
     place = task.place
     work = state.work
@@ -253,12 +253,12 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
     start = work.step_start
     if start is not None:
         D = point.W - start.W
-        better_place = 0.0
+        better_t = 0.0
         if point.line is not None:
             # The pass has computed F at places of the line, too: take the lowest.
-            better_place = find_better(start.F, point.F, point.line)
-        if better_place > 0.0:
-            state.w = start.W + better_place * D
+            better_t = find_better(start.F, point.F, point.line)
+        if better_t > 0.0:
+            state.w = start.W + better_t * D
             work.step_start = None
             return False
         # Directional derivatives of F at the start and the end of the step.
@@ -287,7 +287,7 @@ def needs_step(task: Task, state: NewtonState, point: Found, target: float) -> b
     return True
 
 
-def is_solved(task: Task, state: NewtonState, point: Found) -> bool:
+def is_solved(task: Task, state: NewtonState, point: EvaluatedPoint) -> bool:
     """Return True if a point solves the problem at this centre well enough to move the centre."""
     gap = point.primal - point.dual
     is_close = gap - point.fenchel_gap <= CLOSE * point.fenchel_gap
@@ -297,7 +297,7 @@ def is_solved(task: Task, state: NewtonState, point: Found) -> bool:
     return is_close and (has_risen or task.place.n >= FEW_ROWS * task.place.d)
 
 
-def move_centre(state: NewtonState, point: Found) -> None:
+def move_centre(state: NewtonState, point: EvaluatedPoint) -> None:
     """Move the centre to the dual variables at a point, and shrink the proximity."""
     work = state.work
     state.centre = point.A
@@ -325,7 +325,7 @@ def begin_again(state: NewtonState) -> None:
     state.work.step_start = None
 
 
-def take_step(task: Task, state: NewtonState, point: Found, gap: float) -> None:
+def take_step(task: Task, state: NewtonState, point: EvaluatedPoint, gap: float) -> None:
     """Go along the solution of Newton's equations at a point, which has this gap."""
     work = state.work
     start = work.step_start
@@ -376,7 +376,9 @@ def take_step(task: Task, state: NewtonState, point: Found, gap: float) -> None:
     state.remark = f"Newton step {state.steps}: {state.active} rows bend{solved}"
 
 
-def add_proximity(task: Task, state: NewtonState, point: Found, equations: Equations) -> None:
+def add_proximity(
+    task: Task, state: NewtonState, point: EvaluatedPoint, equations: Equations
+) -> None:
     """Give a loss with corners a proximal term: so few rows bend that they change at each step."""
     work = state.work
     state.q = CORNER_PROXIMITY * coordinate_curvature_of(task)
@@ -391,7 +393,7 @@ def add_proximity(task: Task, state: NewtonState, point: Found, equations: Equat
     work.step_start = None
 
 
-def make_equations(task: Task, point: Found, state: NewtonState) -> Equations:
+def make_equations(task: Task, point: EvaluatedPoint, state: NewtonState) -> Equations:
     """Return Newton's equations at a point."""
     if isinstance(task.machine, SoftmaxMachine):
         return ClassEquations(task, point, state.centre, state.q, state.fineness)
@@ -518,7 +520,7 @@ def solve_roughly(task: Task, w: np.ndarray) -> tuple[np.ndarray, int]:
     return state.best.w, passes
 
 
-def judge(task: Task, state: NewtonState, point: Found, target: float) -> None:
+def judge(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) -> None:
     """Keep a point if it is the best so far, and estimate the gap."""
     best = state.best
     A = point.A
@@ -567,14 +569,19 @@ def judge(task: Task, state: NewtonState, point: Found, target: float) -> None:
 
 
 def go_back(
-    task: Task, state: NewtonState, start: Found, end: Found, first_slope: float, last_slope: float
+    task: Task,
+    state: NewtonState,
+    start: EvaluatedPoint,
+    end: EvaluatedPoint,
+    first_slope: float,
+    last_slope: float,
 ) -> None:
     """Search along a step that went too far, and choose the point of the next pass."""
     D = end.W - start.W
     if not task.keeps_scores:
         # Without scores, the minimum of a cubic through both ends is the next end of the same step.
-        place = find_lowest(start.F, end.F, first_slope, last_slope)
-        state.w = start.W + place * D
+        t = find_lowest(start.F, end.F, first_slope, last_slope)
+        state.w = start.W + t * D
         return
 
     # Scores are linear along the step, so that slopes of F need no pass over the rows:
@@ -583,15 +590,15 @@ def go_back(
     ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))
     all_rows = slice(0, task.place.n)
 
-    def slope_at(place: float) -> float:
-        W = start.W + place * D
-        A = task.machine.dual_variables(all_rows, start.Z + place * dZ, state.centre, state.q)
+    def slope_at(t: float) -> float:
+        W = start.W + t * D
+        A = task.machine.dual_variables(all_rows, start.Z + t * dZ, state.centre, state.q)
         return float(np.vdot(ridge * W + task.linear, D) - task.C * np.vdot(A, dZ))
 
-    place = find_least(slope_at, first_slope, last_slope)
-    state.w = start.W + place * D
+    t = find_least(slope_at, first_slope, last_slope)
+    state.w = start.W + t * D
     # The next pass has its scores, and visits only rows whose dual variables change.
-    state.work.precomputed = replace(end, Z=start.Z + place * dZ)
+    state.work.precomputed = replace(end, Z=start.Z + t * dZ)
     state.work.step_start = None
 
 
@@ -762,7 +769,7 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
     if problem.intercept.constrained:
         ridge[-1] = 0.0
 
-        def balance(point: Found) -> tuple[np.ndarray, float]:
+        def balance(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
             # Rounding may take a dual variable beyond its bound, where its conjugate is infinite.
             A = machine.bring_inside(problem.gather(problem.balance(problem.scatter(point.A))))
             pulled = point.pulled + pull_of_change(place, A - point.A)

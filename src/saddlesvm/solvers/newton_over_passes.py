@@ -44,7 +44,7 @@ from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.taken_rows import Taken
-from saddlesvm.solvers.task import FREE, Found, PassCurvature, Task, add_up
+from saddlesvm.solvers.task import FREE, EvaluatedPoint, PassCurvature, Task, add_up
 
 # Matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal.
 MATRICES = 4.0
@@ -101,7 +101,7 @@ class NewtonOverPasses(OverPasses):
         Value of a free intercept's feature; 0 for other intercepts.
     run : NewtonState
         The state of the method.
-    found : Found, optional
+    found : EvaluatedPoint, optional
         The point that the last pass evaluated.
     told : Looked, optional
         The sums of that pass.
@@ -123,7 +123,7 @@ class NewtonOverPasses(OverPasses):
     wide: bool = False
     free: float = 0.0
     run: NewtonState = field(default_factory=lambda: NewtonState(nothing()))
-    found: Found | None = None
+    found: EvaluatedPoint | None = None
     told: Looked | None = None
     inner: ProductsOverPasses = field(default_factory=ProductsOverPasses)
     gap: float = np.inf
@@ -228,7 +228,7 @@ class NewtonOverPasses(OverPasses):
         self.told = found
         task = self.make_task(setting)
         paid, conjugates = found.sums[:2].tolist()
-        sums = ResponseSums(losses=paid, smoothed=paid, conjugates=conjugates, pulled=0.0)
+        sums = ResponseSums(losses=paid, smoothed=paid, conjugates=conjugates, pulled_size=0.0)
         self.found = add_up(
             task,
             W=self.at,
@@ -382,7 +382,7 @@ class NewtonOverPasses(OverPasses):
         return bound_sums(facts, sums, sizes, self.model, facts.C * self.told.pulled)
 
 
-def know_no_bound(point: Found) -> tuple[np.ndarray, float]:
+def know_no_bound(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
     """Return no bound: a pass of its own gives the multipliers the sum that is asked for."""
     return point.A, -np.inf
 

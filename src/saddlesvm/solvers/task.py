@@ -67,7 +67,7 @@ class Task:
     keeps_scores: bool = True
     least_ridge: float = FREE
     patience: int = LONG
-    balance: Callable[[Found], tuple[np.ndarray, float]] | None = None
+    balance: Callable[[EvaluatedPoint], tuple[np.ndarray, float]] | None = None
     linear: np.ndarray = field(default_factory=lambda: np.zeros(1))
     norms: np.ndarray = field(default_factory=lambda: np.empty(0))
     most_side: int = 5000
@@ -83,7 +83,7 @@ class Task:
             self, place=few, machine=self.machine.take(rows), C=C, balance=None, norms=norms
         )
 
-    def is_nothing(self, point: Found) -> bool:
+    def is_nothing(self, point: EvaluatedPoint) -> bool:
         """Return True if a one-class machine's weights are zero up to rounding."""
         if not self.is_one_class:
             return False
@@ -142,7 +142,7 @@ class PassCurvature(NamedTuple):
 
 
 @dataclass
-class Found:
+class EvaluatedPoint:
     """A point that a pass has evaluated.
 
     Attributes
@@ -186,8 +186,12 @@ class Found:
 
 
 def evaluate(
-    task: Task, W: np.ndarray, centre: np.ndarray, q: float, precomputed: Found | None = None
-) -> Found:
+    task: Task,
+    W: np.ndarray,
+    centre: np.ndarray,
+    q: float,
+    precomputed: EvaluatedPoint | None = None,
+) -> EvaluatedPoint:
     """Return scores, dual variables, gradient and both objectives at W, by a pass over the rows.
 
     `precomputed` has the scores at W already: then only rows whose dual variables change are
@@ -234,7 +238,7 @@ def add_up(
     fenchel_gap: float,
     pulled: np.ndarray,
     is_fresh: bool,
-) -> Found:
+) -> EvaluatedPoint:
     """Return the point at W, with objectives and gradient, from the sums over all rows."""
     machine = task.machine
     ridge = task.ridge.reshape(-1, *(1,) * len(machine.columns))
@@ -251,7 +255,7 @@ def add_up(
     conjugate += float(np.abs(lacking_sum * W).sum()) + 0.5 * float(
         np.vdot(lacking_sum, lacking_sum)
     )
-    return Found(
+    return EvaluatedPoint(
         W=W,
         Z=Z,
         A=A,
