@@ -50,7 +50,9 @@ def make_symmetric(K: np.ndarray) -> np.ndarray:
             if apart.max() > allowed:
                 i, j = np.unravel_index(int(apart.argmax()), apart.shape)
                 refuse_asymmetry(K, top + int(i), left + int(j))
-    return K if equal else 0.5 * (K + K.T)
+    if equal:
+        return K
+    return 0.5 * (K + K.T)
 
 
 def refuse_asymmetry(K: np.ndarray, i: int, j: int) -> None:
@@ -80,18 +82,22 @@ def evidence_against(kernel: Kernel, X: Matrix, preferred: np.ndarray | None = N
         return ""
     n = X.shape[0]
     # A principal submatrix of a positive semi-definite matrix is one too: few rows can refute all.
-    most = DECOMPOSED_OF_FUNCTION if callable(kernel.metric) else DECOMPOSED
+    most = DECOMPOSED
+    if callable(kernel.metric):
+        most = DECOMPOSED_OF_FUNCTION
     chosen = choose_rows(n, most, preferred)
+    has_all_rows = chosen.size == n
+    # The unit is what a kernel value may be off by, relative to it.
     if kernel.precomputed:
-        values = X if chosen.size == n else X[np.ix_(chosen, chosen)]
+        values = X if has_all_rows else X[np.ix_(chosen, chosen)]
         unit = float(np.finfo(X.dtype).eps)
     else:
-        values = gram(kernel, X if chosen.size == n else X[chosen])
+        values = gram(kernel, X if has_all_rows else X[chosen])
         unit = float(np.finfo(np.float64).eps) * max(X.shape[1], 1)
     found = find_negative_diagonal(values, chosen)
     if not found:
         found = find_negative_eigenvalue(np.asarray(values, dtype=np.float64), unit)
-    if found or not kernel.precomputed or chosen.size == n:
+    if found or not kernel.precomputed or has_all_rows:
         return found
     # A given matrix is at hand as a whole: its diagonal, its pairs and a few Lanczos steps are
     # cheap.

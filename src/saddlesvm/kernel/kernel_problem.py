@@ -263,8 +263,11 @@ class KernelProblem(Weighted):
 
     def ridge(self) -> np.ndarray:
         """Return the conjugate's term on the kernel's diagonal, shape (n,); 0 for the hinge."""
+        # r / (C s_i): the conjugate's r a_i^2 / (2 s_i), as a function of beta_i = C a_i.
         loss: Any = self.loss
-        return loss.ridge() / (self.C * self.row_weights) if loss.ridge() else np.zeros(self.n)
+        if not loss.ridge():
+            return np.zeros(self.n)
+        return loss.ridge() / (self.C * self.row_weights)
 
     @property
     def is_regression(self) -> bool:
@@ -275,7 +278,9 @@ class KernelProblem(Weighted):
     def tube(self) -> float:
         """Return what the conjugate charges for each unit of ``|beta_i|``; often zero."""
         loss: Any = self.loss
-        return float(loss.tube()) if hasattr(loss, "tube") else 0.0
+        if not hasattr(loss, "tube"):
+            return 0.0
+        return float(loss.tube())
 
     @cached_property
     def table(self) -> RowTable | None:
@@ -289,8 +294,11 @@ class KernelProblem(Weighted):
             return RowTable.from_matrix(self.facts.gram)
         if points <= FEW:
             return RowTable.from_matrix(gram(self.kernel, self.X))
+        # float64 values, and a cache in units of 2^20 bytes.
         fits = self.n <= MIDDLE and 8.0 * points**2 <= self.cache_size * 2**20
-        return RowTable(self.kernel, self.X) if fits and has_rows(self.kernel) else None
+        if fits and has_rows(self.kernel):
+            return RowTable(self.kernel, self.X)
+        return None
 
     @cached_property
     def row_source(self) -> RowSource:

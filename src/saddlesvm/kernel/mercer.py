@@ -143,7 +143,9 @@ class Kernel:
             # gamma ||x - z||^2 = gamma ||x||^2 + gamma ||z||^2 - 2 gamma x.z
             values *= number(2.0 * self.gamma)
             own = self.gamma * squares_of(A)
-            others = own if centres is A else self.gamma * squares_of(centres)
+            others = own
+            if centres is not A:
+                others = self.gamma * squares_of(centres)
             return radial(values, own.astype(values.dtype), others.astype(values.dtype))
         if self.metric == "sigmoid":
             values *= number(self.gamma)
@@ -164,7 +166,9 @@ def moderate_rows(X: Matrix) -> Matrix:
     The direction of a row, which is all that a cosine needs, stays exactly the same.
     """
     largest = abs(X).max(axis=1)
-    largest = largest.toarray().ravel() if sparse.issparse(largest) else np.asarray(largest).ravel()
+    if sparse.issparse(largest):
+        largest = largest.toarray()
+    largest = np.asarray(largest).ravel()
     extreme = (largest > 0.0) & ~((largest > SMALL_ENTRY) & (largest < LARGE_ENTRY))
     if not extreme.any():
         return X

@@ -99,10 +99,10 @@ class Machine(Protocol):
         or with targets.
         """
 
-    def totals(self, heavy: np.ndarray) -> np.ndarray:
+    def totals(self, weight_sums: np.ndarray) -> np.ndarray:
         """Return the sums of the dual variables of each group, divided by C.
 
-        `heavy` has the sums of the weights in each part, shape (problems, parts).
+        `weight_sums` has the sums of the weights in each part, shape (problems, parts).
         """
 
     def pose(self, problem: KernelProblem) -> KernelProblem:
@@ -131,9 +131,9 @@ class Plain:
             return Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0))
         return Layout((1.0,), (0, 1), loss)
 
-    def totals(self, heavy: np.ndarray) -> np.ndarray:
+    def totals(self, weight_sums: np.ndarray) -> np.ndarray:
         """Return zeros: no sum is given but that of a free intercept."""
-        return np.zeros((len(heavy), 1))
+        return np.zeros((len(weight_sums), 1))
 
     def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return the problem itself."""
@@ -163,9 +163,9 @@ class Novelty(Plain):
         """Return a single part of all rows."""
         return Layout((1.0,), (0, 1), SHORTFALL, (0.0,))
 
-    def totals(self, heavy: np.ndarray) -> np.ndarray:
+    def totals(self, weight_sums: np.ndarray) -> np.ndarray:
         """Return nu times the weights."""
-        return self.nu * heavy
+        return self.nu * weight_sums
 
     def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return the problem with a single group, whose sum is nu times the weights."""
@@ -185,7 +185,7 @@ class NuClassification:
         """Return a group for each class; the later class is +1, and comes first."""
         return Layout((1.0, -1.0), (0, 1, 2), SHORTFALL, (0.0, 0.0))
 
-    def totals(self, heavy: np.ndarray) -> np.ndarray:
+    def totals(self, weight_sums: np.ndarray) -> np.ndarray:
         """Return half of nu times the weights, for each class.
 
         Raises
@@ -193,11 +193,11 @@ class NuClassification:
         ValueError
             A class is too small for this nu.
         """
-        half = 0.5 * self.nu * heavy.sum(axis=1)
-        least = heavy.min(axis=1)
+        half = 0.5 * self.nu * weight_sums.sum(axis=1)
+        least = weight_sums.min(axis=1)
         small = np.flatnonzero(half > least * (1.0 + 1e-12))
         if small.size:
-            most = 2.0 * least[small[0]] / heavy[small[0]].sum()
+            most = 2.0 * least[small[0]] / weight_sums[small[0]].sum()
             raise ValueError(
                 f"nu={self.nu:g} is infeasible: the smaller class allows at most {most:.6g}"
             )
@@ -279,9 +279,9 @@ class NuRegression:
         """Return all points twice, with both signs."""
         return Layout((1.0, -1.0), (0, 1, 2), SHORTFALL)
 
-    def totals(self, heavy: np.ndarray) -> np.ndarray:
+    def totals(self, weight_sums: np.ndarray) -> np.ndarray:
         """Return half of nu times the weights, for each side of the tube."""
-        return 0.5 * self.nu * heavy
+        return 0.5 * self.nu * weight_sums
 
     def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return two rows for each point, for targets above the tube and for targets below it."""

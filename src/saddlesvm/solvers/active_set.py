@@ -135,7 +135,7 @@ class Posed(NamedTuple):
 
         # The sums of the dual point over all rows: those of the decided rows, which the pass has
         # found, and those of the free rows.
-        _, decided_conjugates, _, decided_charged, _ = found.sums.tolist()
+        decided_sums = LossSums(*found.sums.tolist())
         zeros = np.zeros(count)
         sums = loss_sums(problem.pointwise, free, zeros, 0.0, alpha)
         free_sizes = point_sizes(
@@ -154,8 +154,8 @@ class Posed(NamedTuple):
         return Solved(
             w=w,
             pull=pull,
-            conjugates=decided_conjugates + sums.conjugates,
-            charged=decided_charged + sums.conjugate_sizes,
+            conjugates=decided_sums.conjugates + sums.conjugates,
+            charged=decided_sums.conjugate_sizes + sums.conjugate_sizes,
             sizes=sizes,
             alpha=alpha[:count],
             rows=rows,
@@ -165,15 +165,17 @@ class Posed(NamedTuple):
 
     def solve_linear(self, found: Findings, pull: np.ndarray) -> Solved:
         """Solve if no row is free: the losses are linear, and w is the pull itself."""
+        # w = C sum_i a_i x_i; a free intercept is charged from its present place.
         is_free = self.setting.regularizer.intercept.constrained
+        sums = LossSums(*found.sums.tolist())
         w = pull.copy()
         if is_free:
             w[-1] += self.w[-1]
         return Solved(
             w=w,
             pull=pull,
-            conjugates=found.sums[1],
-            charged=found.sums[3],
+            conjugates=sums.conjugates,
+            charged=sums.conjugate_sizes,
             sizes=found.sizes,
             alpha=np.empty(0),
             rows=np.empty(0, dtype=np.int64),
@@ -210,8 +212,9 @@ class Posed(NamedTuple):
         found.drawn = []
         stretch = 1.0
         if intercept.constrained:
-            # A charge of half the square of the intercept's way: a penalty around this point. It is
-            # light beside the objective, whatever C and the size of the rows are.
+            # A penalty around this point: the intercept's way from b to b' is charged
+            # (b' - b)^2 / (2 (stretch bias)^2). With this stretch a way of 1 costs at most a share
+            # 1 / (2 LIGHT) of the objective, whatever C and the size of the rows are.
             paid = float(found.sums[0])
             objective = primal_of(C, paid, setting.regularizer.value(self.w))
             if objective > 0.0:
@@ -282,29 +285,30 @@ class ActiveSet(OverPasses):
     Attributes
     ----------
     back : ndarray of shape (d + 1,) or (0,)
-        The last point taken, from which a full step led to `at`; empty if there is none, and if
+        The last point taken, from which a full step led to `at`; empty if there is none, or if
         `at` is a place of the line that is known to be lower.
     before : float
         The objective at `back`, in the C form.
     primal, paid : float
         The objective of `model`, and the sum of its losses.
     pull : ndarray of shape (d + 1,)
-        Of the best dual point so far.
+        ``C sum_i a_i x_i`` of the best dual point so far.
     sizes : ndarray of shape (SIZES,)
-        Of its multipliers.
+        The sizes of the multipliers of that point, which bounds on rounding need.
     dual, conjugates, charged : float
-        Its bound, and its sums.
+        The objective of that point, the sum of its conjugates, and that of their sizes.
     width : float
-        Of the free rows of the next pass; 0 if a sample comes first.
+        The next pass takes along rows whose multiplier a change of their margin by this much may
+        change; 0 if a sample comes first.
     most : int
-        Rows that may be taken along.
+        Number of rows that may be taken along.
     room : float
-        Their share of all rows.
+        That number as a share of all rows.
     change : float
         Relative change of the objective from the pass before to the last one.
     crowded : int
-        Passes in a row in which no width was narrow enough for all free rows: a multitude has the
-        same margin.
+        Passes in a row in which even the narrowest width had too many free rows, because many rows
+        have the same margin.
     care : float
         The gap of the next solution, as a share of the one asked for.
     is_balanced : bool

@@ -249,7 +249,9 @@ class NewtonOnFiles(Sweeps):
         state.proof = nothing()
         state.proving = proof_is_due and (method.estimate <= target or method.ended)
         # While a proof is under way, no certificate is asked for.
-        state.estimate = np.inf if state.proving else method.estimate
+        state.estimate = method.estimate
+        if state.proving:
+            state.estimate = np.inf
         state.satisfied = method.ended and not state.proving
         state.proves_itself = not proof_is_due and method.proves(problem.intercept)
         if state.estimate > target and not state.proving:
