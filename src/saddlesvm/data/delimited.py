@@ -186,7 +186,9 @@ def _parse_cells(
 
     # All values must be finite, and of as many columns as the first line has.
     has_bad_label = any(_fault_of_label(text) for text in texts)
-    allowed = ~np.isinf(cells) if layout.missing_ok else np.isfinite(cells)
+    allowed = np.isfinite(cells)
+    if layout.missing_ok:
+        allowed |= np.isnan(cells)
     if has_bad_label or cells.shape[1] != layout.n_columns or not allowed.all():
         _find_fault(path, layout, dtype)
         raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
@@ -231,7 +233,9 @@ def find_layout(
     # The delimiter is the mark that occurs most often in the first line.
     with open_text(path) as (file, _):
         start = _first_line(file)
-    delimiter = "\t" if ".tsv" in path.name.lower() else max(";\t,", key=start.count)
+    delimiter = max(";\t,", key=start.count)
+    if ".tsv" in path.name.lower():
+        delimiter = "\t"
     with open_text(path) as (file, _):
         reader = csv.reader(file, delimiter=delimiter)
         rows = ((row, reader.line_num) for row in reader if row)

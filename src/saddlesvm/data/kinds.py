@@ -244,7 +244,9 @@ def _unless_constant(n_distinct: int, chosen: ChosenKind) -> ChosenKind:
     """Return the kind, but "drop" for a column without two different values."""
     if n_distinct > 1:
         return chosen
-    return ChosenKind(Kind("drop"), "one value only" if n_distinct else "no value")
+    if n_distinct == 1:
+        return ChosenKind(Kind("drop"), "one value only")
+    return ChosenKind(Kind("drop"), "no value")
 
 
 def _kind_of_numbers(name: str, values: np.ndarray) -> ChosenKind:
@@ -292,9 +294,10 @@ def _date_order(seen: DistinctTexts) -> str:
     parts = dates.str.extract(r"^(\d{1,2})([-/.])(\d{1,2})")
     largest_first = int(parts[0].astype(int).max())
     largest_second = int(parts[2].astype(int).max())
-    if largest_first > 12:
+    has_point = parts[1].iloc[0] == "."
+    if largest_first > 12 or (largest_second <= 12 and has_point):
         return "dmy"
-    return "dmy" if largest_second <= 12 and parts[1].iloc[0] == "." else "mdy"
+    return "mdy"
 
 
 def _kind_of_written_numbers(name: str, seen: DistinctTexts) -> ChosenKind | None:
@@ -320,10 +323,14 @@ def _kind_of_written_numbers(name: str, seen: DistinctTexts) -> ChosenKind | Non
         )
     unit = units[0].strip("|").replace("|", " ")
     if has_point.mean() >= NUMBERS:
-        why = f"read with the unit {unit}" if unit else "read with signs between digits"
+        why = "read with signs between digits"
+        if unit:
+            why = f"read with the unit {unit}"
         return ChosenKind(Kind("number", way="point"), why)
     if has_comma.mean() >= NUMBERS:
-        why = "read with a decimal comma" + (f" and the unit {unit}" if unit else "")
+        why = "read with a decimal comma"
+        if unit:
+            why = f"{why} and the unit {unit}"
         return ChosenKind(Kind("number", way="comma"), why)
     return None
 

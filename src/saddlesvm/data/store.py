@@ -511,7 +511,10 @@ def join_stores(
             raise DataError(f"{opened[0].path}: has {width} features; {n_features} are expected")
         width = n_features
     if len(parts) > 1:
-        budget = available_memory() if memory is None else memory_bytes(memory)
+        if memory is None:
+            budget = available_memory()
+        else:
+            budget = memory_bytes(memory)
         if sum(store.n_bytes for store in opened) > FITS * budget:
             return _join_in_file(opened, width, dtype)
     rows = stack_blocks([part.read(0, part.shape[0], width) for part in parts], dtype)

@@ -339,14 +339,16 @@ class StoreWriter:
             columns["labels"], labels = self._labels.finish()
         if self._weights is not None:
             columns["weights"] = np.concatenate(self._weights)
+        shape: tuple[int, ...] = (self.n_rows, width)
         if self.sparse:
+            shape = (n_values,)
             # SciPy copies row pointers and indices whose types differ.
             index_type = self._files["indices"].dtype
             if n_values > INT32_MOST:
                 index_type = np.dtype(np.int64)
             columns["indptr"] = np.concatenate(self._ends).astype(index_type)
             self._files["indices"].finish((n_values,))
-        self._files["values"].finish((n_values,) if self.sparse else (self.n_rows, width))
+        self._files["values"].finish(shape)
         for name, column in columns.items():
             with (self.folder / f"{name}.npy").open("xb") as file:
                 np.save(file, column)

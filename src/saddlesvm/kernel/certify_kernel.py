@@ -238,7 +238,8 @@ def certify_expansions(
         )
     if model.kernel == "precomputed":
         raise ValueError("expansion points need a kernel of rows; got kernel='precomputed'")
-    if expansion[1] is None:
+    given_points, given_coef, given_intercept = expansion
+    if given_coef is None:
         raise ValueError("points need coef, the coefficients of each of them")
     # Pose the problems as a fit on X and y would.
     X = check_design(X).plain
@@ -257,7 +258,9 @@ def certify_expansions(
     else:
         subs = [SubProblem(0, "", check_targets(y, n))]
     # The model to judge: coefficients of the points and an intercept, for each problem.
-    points, coef, offsets = check_expansion(X, *expansion, len(subs), options["intercept"])
+    points, coef, offsets = check_expansion(
+        X, given_points, given_coef, given_intercept, len(subs), options["intercept"]
+    )
     # Dual variables prove a lower bound; they are moved to the nearest feasible point below.
     duals = None
     if dual is not None:
@@ -315,11 +318,11 @@ def find_machine(model: Any, name: str) -> Any:
         # C=inf was fitted with this finite C.
         return clone(fitted.template).set_params(C=fitted.chosen_C)
     given = model.get_params(deep=False)
-    made = KINDS[name](**{one: given[one] for one in POSING if one in given})
-    if has_hard_margin(made):
+    machine = KINDS[name](**{option: given[option] for option in POSING if option in given})
+    if has_hard_margin(machine):
         # A hard margin: any C that no coefficient reaches poses the same problem.
-        made.C = 2.0 * float(np.abs(dense_duals(model.dual_coef_)).max(initial=1.0))
-    return made
+        machine.C = 2.0 * float(np.abs(dense_duals(model.dual_coef_)).max(initial=1.0))
+    return machine
 
 
 def weigh_by_class(
@@ -333,7 +336,9 @@ def weigh_by_class(
     if model.class_weight is None or is_nu:
         return weights
     factors = class_factors(model.class_weight, classes, codes, None)
-    return factors[codes] * (1.0 if weights is None else weights)
+    if weights is None:
+        return factors[codes]
+    return factors[codes] * weights
 
 
 def pair_subs(codes: np.ndarray, classes: np.ndarray) -> Sequence[SubProblem]:

@@ -240,6 +240,7 @@ class NuClassification:
         less than a certificate allows for: that is counted twice. The multiple zero has the
         objective zero.
         """
+        # b_g = y_i b - rho: rho and b are half the sum and half the difference of the offsets.
         ahead, behind = map(float, offsets)
         rho = -0.5 * (ahead + behind)
         size = float(beta.sum())  # an optimum that is zero may be met by a multiple below zero
@@ -248,8 +249,10 @@ class NuClassification:
         once_more = proven.primal_rounding + moved
         # There is a margin if the certificate proves a negative optimum, or if rho is more than
         # rounding.
-        margin = proven.primal + once_more < 0.0 < rho
-        unit = rho if size > 0.0 and (margin or rho > NO_MARGIN * largest) else 1.0
+        is_proven_margin = proven.primal + once_more < 0.0 < rho
+        unit = 1.0
+        if size > 0.0 and (is_proven_margin or rho > NO_MARGIN * largest):
+            unit = rho
         # The objective of the quotient is at most that of the solution, and the rounding once more;
         # or zero.
         if proven.primal < 0.0:
@@ -264,9 +267,11 @@ class NuClassification:
         """Return the coefficients with their signs, times rho, so that they have the given sum."""
         assert problem.views is not None
         signed = beta * problem.views.signs
-        asked = sum(side.intercept.total for side in problem.sides)
+        given_sum = sum(side.intercept.total for side in problem.sides)
         size = float(signed.sum())
-        return np.asarray(signed * (asked / size) if size > 0.0 else signed)
+        if size > 0.0:
+            signed = signed * (given_sum / size)
+        return np.asarray(signed)
 
 
 @dataclasses.dataclass(frozen=True)
