@@ -45,9 +45,11 @@ def score_columns(
     for sub, column in zip(problems, scores.T, strict=True):
         own = sub.row_weights(weights)
         s = np.ones(column.size) if own is None else own
-        chosen = (
-            np.flatnonzero(s > 0.0) if sub.members is None else sub.members[s[sub.members] > 0.0]
-        )
+        # Rows of weight zero take no part.
+        if sub.members is None:
+            chosen = np.flatnonzero(s > 0.0)
+        else:
+            chosen = sub.members[s[sub.members] > 0.0]
         columns.append(ScoreColumn(column[chosen], sub.y[chosen] > 0, s[chosen]))
     return columns
 

@@ -347,7 +347,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
         scores = self._scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
-        return vote(scores, self.classes_.size) if self._at_fit().multi_class == "ovo" else scores
+        if self._at_fit().multi_class == "ovo":
+            return vote(scores, self.classes_.size)
+        return scores
 
     @apply_to_any_rows
     def predict(self, X: RowsLike) -> np.ndarray:

@@ -266,8 +266,11 @@ class LinearModel(Estimator):
         if not sparse.issparse(self.coef_):
             return self
         dense = dense_weights(self.coef_)
-        one_target = not hasattr(self, "classes_") and len(dense) == 1
-        return self._show_weights(dense[0] if one_target else dense, dense)
+        coef = dense
+        # A regression with a single target shows its weights as a vector.
+        if not hasattr(self, "classes_") and len(dense) == 1:
+            coef = dense[0]
+        return self._show_weights(coef, dense)
 
     @available_if(lambda estimator: are_callbacks_installed())
     def set_callbacks(self, *callbacks: object) -> Self:

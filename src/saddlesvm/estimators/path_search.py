@@ -398,7 +398,9 @@ def choose_path(
         raise ValueError(
             "give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)"
         )
-    ends = lam if lam is not None else ends_for(template, X, y, sample_weight) if C is None else C
+    ends = C if lam is None else lam
+    if ends is None:
+        ends = ends_for(template, X, y, sample_weight)
     if np.ndim(ends) != 1 and lam is not None:
         raise ValueError(
             "a path goes over C, so lam (lambda), unless it is two ends, must be left out; got "

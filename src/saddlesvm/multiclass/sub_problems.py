@@ -97,9 +97,9 @@ class SubProblem:
 
         The dual variables have the C form and the shape (1, n_all), dense or sparse.
         """
-        return start_from_duals(
-            problem, (duals.toarray() if sparse.issparse(duals) else duals)[0], former_C, w
-        )
+        if sparse.issparse(duals):
+            duals = duals.toarray()
+        return start_from_duals(problem, duals[0], former_C, w)
 
     def start_at(self, problem: Problem, W: np.ndarray) -> Point | None:
         """Return a starting point from weights, shape (n_vectors, d + 1).
@@ -137,7 +137,9 @@ class Problems(Sequence[SubProblem]):
 
     def __getitem__(self, index: int | slice) -> SubProblem | list[SubProblem]:
         chosen = self.numbers[index]
-        return self.make(chosen) if isinstance(chosen, int) else list(map(self.make, chosen))
+        if isinstance(chosen, int):
+            return self.make(chosen)
+        return list(map(self.make, chosen))
 
 
 def share_of(problems: Sequence[SubProblem]) -> float:
@@ -272,14 +274,18 @@ def without_folds(problems: Sequence[SubProblem], fold: np.ndarray, folds: int) 
     def make(index: int) -> SubProblem:
         # The order is fold by fold, and the last "fold" leaves nothing out.
         left_out, kind = divmod(index, len(problems))
-        return problems[kind] if left_out == folds else problems[kind].restrict_to(fold != left_out)
+        if left_out == folds:
+            return problems[kind]
+        return problems[kind].restrict_to(fold != left_out)
 
     return Problems(make, len(problems) * (folds + 1))
 
 
 def workers(problems: int, n_jobs: int | None) -> int:
     """Threads over `problems` sub-problems, as `n_jobs` asks."""
-    return 1 if problems == 1 else max(1, min(effective_n_jobs(n_jobs), problems))
+    if problems == 1:
+        return 1
+    return max(1, min(effective_n_jobs(n_jobs), problems))
 
 
 def threads_each(jobs: int, n_jobs: int | None) -> int:

@@ -52,7 +52,9 @@ def every_bound_drowns(problem: Problem, primal: float) -> bool:
 def _paid(problem: Problem, rows: np.ndarray, margin: float) -> float:
     """``C sum_i s_i phi_i`` of some rows with one margin, seen from the label, or prediction."""
     labels = problem.y[rows]
-    scores = margin * labels if is_classification(problem.loss) else np.full(rows.size, margin)
+    scores = np.full(rows.size, margin)
+    if is_classification(problem.loss):
+        scores = margin * labels
     values = methods_of(problem.loss).value(problem.loss, scores, labels)
     return problem.C * float(problem.row_weights[rows] @ values)
 

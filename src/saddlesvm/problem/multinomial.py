@@ -264,7 +264,10 @@ def _feasible(
     problem: MultinomialProblem, found: Response, facts: Facts
 ) -> tuple[np.ndarray, float, float]:
     """Return the pull of the probabilities' balanced dual point, its share in it, its error."""
-    adding = gamma(facts.rows.rows + 8.0 if problem.sums_in_any_order else facts.loss.additions)
+    additions = facts.loss.additions
+    if problem.sums_in_any_order:
+        additions = facts.rows.rows + 8.0
+    adding = gamma(additions)
     # Rounding of the sums over the rows and of the probabilities. The sizes of a row's variables
     # add up to 2 s_i (1 - p_iy).
     drift = (

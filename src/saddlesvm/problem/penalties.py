@@ -218,9 +218,10 @@ def elastic_net(l1_ratio: float) -> ScaledPenalty:
     """
     if l1_ratio == 1.0:
         return ScaledPenalty(L1(), 1.0)
-    return ScaledPenalty(
-        ElasticNet(l1_ratio / (1.0 - l1_ratio)) if l1_ratio > 0.0 else L2(), 1.0 - l1_ratio
-    )
+    share = 1.0 - l1_ratio
+    if not l1_ratio > 0.0:
+        return ScaledPenalty(L2(), share)
+    return ScaledPenalty(ElasticNet(l1_ratio / share), share)
 
 
 def _of_penalty(name: str) -> Callable[..., Callable[..., float] | None]:
@@ -300,9 +301,9 @@ def _pick_weight_at(
 @operation(_pick_weight_at)
 def weight_at(penalty: Any, v: np.ndarray, j: int | np.integer, scale: float) -> float:
     """The weight of feature j that belongs to the pull ``scale v``."""
-    return float(
-        penalty.weight_of(v, j, scale) if is_block(penalty) else penalty.weight(scale * v[j])
-    )
+    if is_block(penalty):
+        return float(penalty.weight_of(v, j, scale))
+    return float(penalty.weight(scale * v[j]))
 
 
 def _pick_score(

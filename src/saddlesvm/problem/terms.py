@@ -15,6 +15,9 @@ from saddlesvm.runtime.compiled import inlined
 # half the time of 2^16.
 BLOCK = 2**13
 
+# Array code computes both sides of each condition in a loss, and one of them may overflow.
+silent = np.errstate(all="ignore")
+
 
 class Terms(NamedTuple):
     """A problem as a compiled kernel takes it."""
@@ -59,9 +62,6 @@ def weights_at(weights: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
 def weight_of(weights: np.ndarray, i: int) -> float:
     """Weight of row i; an empty array means 1."""
     return weights[i] if weights.size else 1.0
-
-
-silent = np.errstate(all="ignore")  # both sides of every conditional are computed
 
 
 def in_blocks(members: np.ndarray, count: int) -> list[tuple[slice, np.ndarray | slice]]:

@@ -25,12 +25,6 @@ from saddlesvm.runtime.randomness import make_random
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-
-def nothing() -> np.ndarray:
-    """Return an empty array, for a field that a run does not need."""
-    return np.empty(0)
-
-
 PERMUTATION, REPLACEMENT, CYCLIC, SUBSET = range(4)  # ways to draw rows
 FINE_GAP = 1e-5  # relative gap below which float32 weights become float64; derived
 COARSE_LOSS = 1e-6  # what the rounding of float32 weights can add to the loss of a row; derived
@@ -38,6 +32,11 @@ SAME_SLOPES = 1e-12  # difference up to which two slopes of an objective count a
 EPOCH_ROUNDING = 1e-9  # epochs by which rounding may miss the epoch of an event; guessed
 # What rounding leaves between a dual variable and a bound, or of a sum, as a share of the weight.
 AT_BOUND = 4e-16
+
+
+def nothing() -> np.ndarray:
+    """Return an empty array, for a field that a run does not need."""
+    return np.empty(0)
 
 
 @dataclass
@@ -404,11 +403,14 @@ class DualAscent(SolverBase):
         Close to the optimum float32 weights are too coarse: they become float64 there (the data
         stay as they are).
         """
-        if (
-            not problem.intercept.constrained
-        ):  # else they belong to balanced dual variables, not to the state's
-            state.w[:-1] = evaluation.coef if evaluation.pull is None else evaluation.pull
-        alpha = state.alpha[problem.members] if problem.intercept.constrained else state.alpha
+        alpha = state.alpha
+        if problem.intercept.constrained:
+            # The weights of the certificate belong to balanced dual variables, not to the state's.
+            alpha = alpha[problem.members]
+        elif evaluation.pull is None:
+            state.w[:-1] = evaluation.coef
+        else:
+            state.w[:-1] = evaluation.pull
         state.w[-1] = problem.intercept.last(evaluation.intercept, state.offset, problem.C, alpha)
         state.meters["scale"] = evaluation.certificate.primal / (problem.unit * problem.C)
         if state.w.dtype != np.float64 and is_fine(problem, evaluation.certificate):
@@ -451,7 +453,9 @@ def start_weights(problem: Problem, alpha: np.ndarray, start: Point | None) -> n
 
     `start` gives the free intercept, if the problem has it.
     """
-    w = dual_weights(problem, alpha) if alpha.any() else np.zeros(problem.n_features + 1)
+    w = np.zeros(problem.n_features + 1)
+    if alpha.any():
+        w = dual_weights(problem, alpha)
     if start is not None and start.w is not None and problem.intercept.constrained:
         w[-1] += start.w[-1]
     return w

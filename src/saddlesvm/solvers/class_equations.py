@@ -85,7 +85,9 @@ class ClassEquations(Equations):
         self.W = point.W
         K = machine.ones.size
         curvature = point.curvature
-        self.forcing = (EXACT if machine.kinked else FORCING) if curvature is None else CAREFUL
+        self.forcing = EXACT if machine.kinked else FORCING
+        if curvature is not None:
+            self.forcing = CAREFUL
         if curvature is not None:
             # The pass has taken some rows along, with the weight of all.
             assert curvature.few is not None

@@ -19,7 +19,7 @@ import numpy as np
 from saddlesvm.problem.bounds import add_sizes, point_sizes, radii
 from saddlesvm.problem.intercepts import shorten, signed_sums
 from saddlesvm.problem.sums import SUMS, loss_sums
-from saddlesvm.problem.terms import Pointwise, Terms, weights_at
+from saddlesvm.problem.terms import Pointwise, Terms, weights_at, weights_or_one
 from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, SoftmaxMachine
@@ -173,7 +173,7 @@ class Look(NamedTuple):
     ) -> None:
         """Take rows along, with the weight of all rows."""
         if rows.size:
-            weights = (terms.weights[rows] if terms.weights.size else 1.0) / odds
+            weights = weights_or_one(terms.weights, rows) / odds
             taken = Taken(terms.X.take(rows), terms.y[rows], weights, np.empty(0), bends, rows)
             into.pieces.append(taken)
 

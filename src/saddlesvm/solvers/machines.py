@@ -18,15 +18,13 @@ import numpy as np
 from saddlesvm.problem.joint_losses import softmax_response
 from saddlesvm.problem.loss import is_cornerless, is_smooth, methods_of
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.terms import within_bounds
+from saddlesvm.problem.terms import silent, within_bounds
 from saddlesvm.solvers.base import AT_BOUND
 from saddlesvm.solvers.smoothed import NO_CENTRE, Answers, SmoothedTerms, answers_at
 
 if TYPE_CHECKING:
     from saddlesvm.problem.loss import Loss
 
-# Array code computes both sides of each condition in a loss, and one of them may overflow.
-silent = np.errstate(all="ignore")
 # Added to the first proximity, so that it is positive if all scores lie at the kink.
 LEAST_PROXIMITY = 1e-12
 

@@ -327,4 +327,6 @@ def epochs_left(problem: Problem, gaps: np.ndarray, target: float) -> float | No
 
 def in_words(left: float, unit: str = "epochs") -> str:
     """Return in words how many epochs, or other units, are left."""
-    return f"about {left:.0f} {unit} left" if math.isfinite(left) else "no end in sight"
+    if math.isfinite(left):
+        return f"about {left:.0f} {unit} left"
+    return "no end in sight"

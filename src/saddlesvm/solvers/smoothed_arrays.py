@@ -59,9 +59,15 @@ def respond(terms: Any, z: np.ndarray, answers: Any) -> None:
     """:func:`saddlesvm.solvers.smoothed.respond`."""
     loss, methods, s, y = terms.loss, methods_of(terms.loss), weights_of(terms), terms.y
     a, h = response(terms, z)
-    answers.alpha[:], answers.bend[:] = a, terms.C * h
-    paid, coupled = (s * methods.value(loss, z, y)).sum(), (a * z).sum()
-    conjugates = -(paid + coupled) if terms.q == 0.0 else methods.conjugate(loss, a, y, s).sum()
+    answers.alpha[:] = a
+    answers.bend[:] = terms.C * h
+    paid = (s * methods.value(loss, z, y)).sum()
+    coupled = (a * z).sum()
+    if terms.q == 0.0:
+        # Fenchel's equality at slopes: phi(z) + phi*(-a) + a z = 0.
+        conjugates = -(paid + coupled)
+    else:
+        conjugates = methods.conjugate(loss, a, y, s).sum()
     answers.sums[:] += (paid, conjugates, coupled, np.count_nonzero(h > 0.0))
 
 
