@@ -28,9 +28,8 @@ from saddlesvm.problem.penalties import (
 )
 from saddlesvm.runtime.compiled import kernel
 
-MOST_OF_BLAS = (
-    10_000  # values of a vector up to which OpenBLAS takes one thread; its source says so
-)
+# Values of a vector up to which OpenBLAS takes one thread, as its source says.
+MOST_OF_BLAS = 10_000
 
 
 @kernel

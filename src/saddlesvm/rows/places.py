@@ -57,7 +57,19 @@ class Memory:
     kind : dtype
         Precision of the blocks.
     is_sparse : bool
-        Whether blocks are sparse.
+        True if blocks are sparse.
+    whole : bool
+        True if all rows of X count: numbers of rows are then the same here and there.
+    matrix : CSR array, optional
+        The rows that count, if they are sparse.
+    transposed : CSC array, optional
+        Its transpose, once it was needed.
+    widened : ndarray
+        Memory for the values of a sparse block in double precision.
+    values_per_row : float
+        Mean number of stored values of a row.
+    block, piece : int
+        Rows of a block, and of the pieces of :meth:`gram`.
     """
 
     def __init__(self, X: Rows, members: np.ndarray) -> None:
@@ -69,7 +81,7 @@ class Memory:
         self.whole = self.n == X.n_rows
         self.is_sparse = X.sparse
         self.matrix: Any = None
-        self.turned: Any = None
+        self.transposed: Any = None
         self.widened = np.empty(0)
         self.kind = X.dtype
         self.values_per_row = float(self.d)
@@ -88,7 +100,7 @@ class Memory:
                 self.block = max(1, self.n)
 
     def read(self, rows: slice | np.ndarray, kind: Any = None) -> Any:
-        """Return some rows, a slice or numbers, in a precision (of the place if none is given)."""
+        """Return some rows, by a slice or by numbers, in a precision; by default the place's."""
         if self.matrix is None:
             assert isinstance(self.X, Dense)
             wanted = self.kind if kind is None else np.dtype(kind)
@@ -145,18 +157,18 @@ class Memory:
             sparse_add(self.kernel_rows(block), 0, np.ascontiguousarray(A), of_classes)
             return of_classes
         found = np.empty((self.d + 1, *A.shape[1:]))
-        found[:-1] = self.turn(block) @ A.astype(self.kind, copy=False)
+        found[:-1] = self.transpose(block) @ A.astype(self.kind, copy=False)
         # The virtual feature is the same in every row.
         found[-1] = self.constant * A.sum(axis=0)
         return found
 
-    def turn(self, block: Any) -> Any:
+    def transpose(self, block: Any) -> Any:
         """Return the transpose of a block; SciPy's checks of a new one take long."""
         if block is not self.matrix:
             return block.T
-        if self.turned is None:
-            self.turned = block.T
-        return self.turned
+        if self.transposed is None:
+            self.transposed = block.T
+        return self.transposed
 
     def gram(self, rows: np.ndarray, bends: np.ndarray, kind: object) -> np.ndarray:
         """``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
@@ -226,7 +238,9 @@ class Memory:
 
     def diagonal(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """Return the diagonal of :meth:`gram`."""
-        few = self if rows.size == self.n else self.take(rows)
+        few = self
+        if rows.size < self.n:
+            few = self.take(rows)
         found = np.zeros(self.d + 1)
         for part, block in few.blocks():
             found += few.pull_squares(block, bends[part])
@@ -235,7 +249,7 @@ class Memory:
     def take(self, rows: np.ndarray) -> Memory:
         """Copy some rows; their blocks keep the precision of this place."""
         if self.matrix is not None:
-            # A copy anyway: in double precision it is read in one piece.
+            # A copy is needed anyway; one in double precision is read in one piece.
             some = with_kind(self.matrix[rows], FLOAT64)
             return Memory(as_rows(some, self.constant), np.arange(rows.size))
         taken = Memory(

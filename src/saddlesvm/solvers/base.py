@@ -245,23 +245,20 @@ class SolverBase(ABC):
     """
 
     name: ClassVar[str] = ""
-    any_penalty: ClassVar[bool] = (
-        False  # whether the solver takes any penalty; else only half the squared norm
-    )
-    without_square: ClassVar[bool] = (
-        False  # whether it takes those that hold no square, such as the l1 norm
-    )
-    begins_at_duals: ClassVar[bool] = True  # whether given dual variables are where a run begins
-    by_parts: ClassVar[bool] = False  # whether it takes sums of a square and an absolute value only
-    any_rows: ClassVar[bool] = (
-        False  # whether it reads rows by the operations that every type of rows has
-    )
-    ends_itself: ClassVar[Any] = (
-        False  # whether a stopping rule of its own ends a run besides the fit's tolerance
-    )
-    over_passes: ClassVar[bool] = (
-        False  # whether it reads by ``problem.passes`` alone, wherever the rows are
-    )
+    # True if the solver takes any penalty; else only half the squared norm.
+    any_penalty: ClassVar[bool] = False
+    # True if it takes penalties that hold no square, such as the l1 norm.
+    without_square: ClassVar[bool] = False
+    # True if a run begins at given dual variables.
+    begins_at_duals: ClassVar[bool] = True
+    # True if it takes sums of a square and an absolute value only.
+    by_parts: ClassVar[bool] = False
+    # True if it reads rows by the operations that every type of rows has.
+    any_rows: ClassVar[bool] = False
+    # True if a stopping rule of its own ends a run besides the fit's tolerance.
+    ends_itself: ClassVar[Any] = False
+    # True if it reads by ``problem.passes`` alone, wherever the rows are.
+    over_passes: ClassVar[bool] = False
 
     def exhausted(self, state: Any) -> bool:
         """Return True if a run has reached a limit that is an option of the solver."""

@@ -60,9 +60,8 @@ from saddlesvm.solvers.base import (
 NUMBERS = record_of("scale", "gathered", "squared_norm", "intercept", "intercept_sum")
 # Below it the scale is multiplied into the weights, so that large sums do not cancel; a guess.
 SMALLEST_SCALE = 1e-3
-WINDOW_GROWTH = math.sqrt(
-    2.0
-)  # ratio of the iterations at which two consecutive windows end; a guess
+# Ratio of the iterations at which two consecutive windows end; a guess.
+WINDOW_GROWTH = math.sqrt(2.0)
 # Longest stable step divided by the first step, for losses with unbounded slopes; a guess.
 CAUTION = 2.0
 SAMPLINGS = {"permutation": PERMUTATION, "replacement": REPLACEMENT, "subset": SUBSET}

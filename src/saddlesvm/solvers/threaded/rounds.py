@@ -95,9 +95,8 @@ class Team(NamedTuple):
     aside: np.ndarray  # (n_all,)
     randoms: np.ndarray  # (parts, 1)
     views: np.ndarray  # (parts, d + 1): the w that each works on
-    near: (
-        np.ndarray
-    )  # (parts, often.size): w of the frequent features when they were last brought together
+    # (parts, often.size): w of the frequent features when they were last brought together
+    near: np.ndarray
     change: np.ndarray  # (parts, CHUNK): scratch arrays for the moves of some places
     meters: np.ndarray  # (parts, 1)
     scaling: np.ndarray  # (parts, 1)
@@ -106,9 +105,8 @@ class Team(NamedTuple):
     offsets: np.ndarray  # (parts, 1 or 0): the last one counts, whose share has the last place of w
     base: np.ndarray  # (d + 1,): w when all of it was last brought together
     often: np.ndarray  # features that are brought together after every round; empty for all
-    moves: (
-        np.ndarray
-    )  # (2, parts, often.size): the moves of these features, in rounds of even and of odd number
+    # (2, parts, often.size): the moves of these features, in rounds of even and of odd number
+    moves: np.ndarray
     said: Any  # (parts, 1): what each part tells the others, see `SAID`
     kept_w: np.ndarray  # the point that the pass began with
     kept_alpha: np.ndarray
