@@ -38,6 +38,7 @@ __all__ = [
 
 Task = Literal["classification", "regression", "novelty"]
 Kind = TypeVar("Kind", bound=type)
+ENTRIES: dict[str, Entry] = {}  # by name, in the order of registration
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,6 @@ class Entry:
     def parameters(self) -> tuple[str, ...]:
         """The names of the constructor's parameters."""
         return list_parameters(self.kind)
-
-
-ENTRIES: dict[str, Entry] = {}  # by name, in the order of registration
 
 
 def register_estimator(

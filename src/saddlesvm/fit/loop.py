@@ -24,6 +24,22 @@ Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 Begin = Callable[[int, threading.Event], Fit]
 
+# Stands for the result of a problem that was not begun for lack of time; the caller that set the
+# limit replaces it.
+LATE = FitResult(
+    coef=np.empty(0),
+    intercept=0.0,
+    alpha=np.empty(0),
+    certificate=Certificate(np.nan, np.nan),
+    outcome=Outcome.TIME_LIMIT,
+    tol=0.0,
+    epochs=0.0,
+    rows_touched=0,
+    seconds_solving=0.0,
+    seconds_certifying=0.0,
+    trace=Trace(),
+)
+
 
 class ProblemInWork(Protocol):
     """A problem of a batch that the last step advanced."""
@@ -90,22 +106,6 @@ class Ended:
     def finish_step(self, stopped: bool) -> bool:
         """Return True: the fit has ended."""
         return True
-
-
-# The result of a problem that was not begun for lack of time; whoever gave the time replaces it.
-LATE = FitResult(
-    coef=np.empty(0),
-    intercept=0.0,
-    alpha=np.empty(0),
-    certificate=Certificate(np.nan, np.nan),
-    outcome=Outcome.TIME_LIMIT,
-    tol=0.0,
-    epochs=0.0,
-    rows_touched=0,
-    seconds_solving=0.0,
-    seconds_certifying=0.0,
-    trace=Trace(),
-)
 
 
 class InTurn:

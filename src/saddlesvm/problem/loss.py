@@ -55,6 +55,9 @@ PROBE = {
     "s": np.array([1.0, 2.0]),
 }
 ESTIMATORS: dict[str, str] = {"classification": "LinearSVC", "regression": "LinearSVR"}
+LOSSES: dict[str, type] = {}  # every registered loss by its name
+Kind = TypeVar("Kind", bound=type)
+Method = Callable[..., Any]  # of a loss, on arrays; the loss is its first argument
 
 
 class Shape(Enum):
@@ -168,10 +171,6 @@ class Traits:
     def is_outside(self) -> bool:
         """True if the loss is defined outside this package."""
         return self.origin.partition(".")[0] != PACKAGE
-
-
-LOSSES: dict[str, type] = {}  # every registered loss by its name
-Kind = TypeVar("Kind", bound=type)
 
 
 def is_loss(given: object) -> bool:
@@ -418,9 +417,6 @@ def make_loss(loss: Any, *, task: Task | None = None, **given: float) -> Loss:
         numbers.append(float(options[option]))
     made: Loss = kind(**dict(zip(traits.options, numbers, strict=True))) if whole else loss
     return made
-
-
-Method = Callable[..., Any]
 
 
 class ArrayMethods(NamedTuple):

@@ -25,6 +25,7 @@ LEAST_ROWS = 256  # rows of a block; a guess: calls of NumPy take longer than wo
 DENSE_SPEED = 3e10  # bytes of dense rows that are read in a second, at most; a guess
 SPARSE_TIME = 1e-9  # seconds for a value of sparse rows, at least; a guess
 silent = np.errstate(all="ignore")
+NEEDED = ("dot", "axpy", "squared_norm")  # operations that rows from outside must have
 
 
 def is_little(values: int, rows: int, columns: int) -> bool:
@@ -320,7 +321,6 @@ def as_rows(X: Any, bias: float = 0.0) -> Rows:
 
 #: The types of rows; types from outside with the bodies of their compiled operations, by name
 KINDS: dict[Any, dict[str, Body]] = {Dense: {}, CSR: {}}
-NEEDED = ("dot", "axpy", "squared_norm")
 
 
 def register_rows(**bodies: Body) -> Callable[[type[Kind]], type[Kind]]:

@@ -22,6 +22,11 @@ from contextvars import ContextVar
 PATIENCE = 0.5  # seconds of compilation after which it is reported; a guess
 COMPILING_WORDS = "compiling for this processor, once"
 NEVER = float("inf")
+# The limits of the fit and the step under way, by :func:`clock`.
+_began: ContextVar[float | None] = ContextVar("began", default=None)
+_end_of_fit: ContextVar[float] = ContextVar("end_of_fit", default=NEVER)
+_end_of_step: ContextVar[float] = ContextVar("end_of_step", default=NEVER)
+_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 
 
 class CompilationWatch:
@@ -108,13 +113,6 @@ def report_compilation(wanted: bool = True) -> Iterator[None]:
         yield
     finally:
         WATCH.report_at = NEVER
-
-
-# The limits of the fit and the step under way, by :func:`clock`.
-_began: ContextVar[float | None] = ContextVar("began", default=None)
-_end_of_fit: ContextVar[float] = ContextVar("end_of_fit", default=NEVER)
-_end_of_step: ContextVar[float] = ContextVar("end_of_step", default=NEVER)
-_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,10 @@ SAME_SLOPES = 1e-12  # difference up to which two slopes of an objective count a
 EPOCH_ROUNDING = 1e-9  # epochs by which rounding may miss the epoch of an event; guessed
 # What rounding leaves between a dual variable and a bound, or of a sum, as a share of the weight.
 AT_BOUND = 4e-16
+# The running sums of an epoch, its estimate of the relative gap, and the primal objective (divided
+# by C) that the estimate is relative to: the objective at the last certificate or at the last pass
+# over all rows.
+EPOCH_METERS = record_of("residual", "paid", "coupled", "estimate", "scale")
 
 
 def nothing() -> np.ndarray:
@@ -196,12 +200,6 @@ class Budget:
     rows: int
     relative_gap: float = 0.0
     seconds: float = np.inf
-
-
-# The running sums of an epoch, its estimate of the relative gap, and the primal objective (divided
-# by C) that the estimate is relative to: the objective at the last certificate or at the last pass
-# over all rows.
-EPOCH_METERS = record_of("residual", "paid", "coupled", "estimate", "scale")
 
 
 @inlined

@@ -30,6 +30,10 @@ from saddlesvm.solvers.small.dense import FoundWeights, Small, SmallSolver, Smal
 from saddlesvm.solvers.small.interior_point import InteriorPoint
 from saddlesvm.solvers.small.small_equations import inner, products, solve
 
+# The phases of small problems, in the words of a trace.
+DENSE = "dense Newton"
+INTERIOR = "interior point"
+
 
 class At(NamedTuple):
     """The points that runs stand at.
@@ -190,8 +194,6 @@ def run_together(small: Small, relative_gap: float, most: int) -> Together:
     return Together(rows.feature_weights(u), a, steps)
 
 
-DENSE = "dense Newton"
-INTERIOR = "interior point"
 SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()}
 
 
