@@ -307,14 +307,14 @@ def find_missing_for_blocks(template: Estimator, solver: SolverBase) -> str:
     penalty = template._penalty().penalty
     if option_of(template, "multi_class") in splits.JOINT:
         return ""
-    newton = isinstance(solver, Newton)
-    anywhere = isinstance(solver, (Auto, OverFiles)) or solver.over_passes
-    if not anywhere and not (newton and is_smooth(template._check_options())):
+    is_newton = isinstance(solver, Newton)
+    reads_blocks = isinstance(solver, (Auto, OverFiles)) or solver.over_passes
+    if not reads_blocks and not (is_newton and is_smooth(template._check_options())):
         return (
             "needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got "
             f"solver={template.solver!r}"
         )
-    if newton and not penalty.identity():
+    if is_newton and not penalty.identity():
         return f"takes penalty={template.penalty!r} with solver='auto' or 'blocks', not 'newton'"
     if not holds_square(penalty):
         return (

@@ -83,7 +83,7 @@ SLOW_GROWTH = ((3, 1.5), (8, 2.0), (10**9, 1.5))
 DUAL_ROUNDING = 1e-6
 # Moves of the centre in a row while rounding hides what steps gain; guessed.
 MOST_HIDDEN = 3
-# First proximity of a one-class machine, in units of the median size of the first scores; guessed.
+# First proximity of a one-class problem, in units of the median size of the first scores; guessed.
 FIRST_PROXIMITY = 0.1
 # First share of the rows that bend for a loss with kinks: at least this, and at least so many rows
 # a feature; guessed.
@@ -194,7 +194,7 @@ class NewtonState(State):
 
     @property
     def rule(self) -> str:
-        """Return why one-class machines end whose optimum is zero: no relative gap falls there."""
+        """Return why one-class problems end whose optimum is zero: no relative gap falls there."""
         return NOTHING_TO_FIND
 
 
@@ -226,12 +226,12 @@ def choose_next(task: Task, state: NewtonState, point: EvaluatedPoint, target: f
 
 
 def needs_step(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) -> bool:
-    """Judge the point that a pass has evaluated; return True if a step from it is due."""
+    """Judge the point of a pass; return True if a step is due, else choose the next point."""
     place = task.place
     work = state.work
     judge(task, state, point, target)
 
-    # 1. The end: sums in float32 are confirmed in double precision, at the best point.
+    # 1. The end of the run: sums in float32 are confirmed in double precision, at the best point.
     is_at_end = state.estimate <= target or state.stuck
     if is_at_end and place.widen():
         state.w = state.best.w
@@ -407,8 +407,8 @@ def make_equations(task: Task, point: EvaluatedPoint, state: NewtonState) -> Equ
 
 def needs_proximity(task: Task, state: NewtonState) -> bool:
     """Return True if a loss with corners in its derivative needs a proximal term and has none."""
-    is_free = state.q == 0.0 and task.machine.cornered and task.norms.size > 0
-    return is_free and state.active < SPANNING * task.place.d
+    may_take_one = task.machine.cornered and task.norms.size > 0
+    return state.q == 0.0 and may_take_one and state.active < SPANNING * task.place.d
 
 
 def begin(task: Task, state: NewtonState) -> None:
@@ -426,12 +426,12 @@ def begin(task: Task, state: NewtonState) -> None:
         state.rows_touched += passes * few.place.n
 
     if isinstance(machine, Binary) and machine.kinked:
-        # A given point that is worse than zero is left.
+        # A given point that is worse than zero is left. With q = 0 the centre does not count.
         Z = score_all(place, state.w)
-        losses = machine.respond(slice(0, place.n), Z, Z, 0.0)[1].losses
+        _, sums = machine.respond(slice(0, place.n), Z, Z, 0.0)
         half_square = 0.5 * float(np.vdot(state.w, task.ridge * state.w))
         linear = float(np.sum(task.linear * state.w))
-        primal = primal_of(task.C, losses, half_square + linear)
+        primal = primal_of(task.C, sums.losses, half_square + linear)
         is_worse = not primal < objective_at_zero(task)
         if is_given and is_worse and not task.is_one_class:
             state.w = np.zeros_like(state.w)
@@ -449,7 +449,7 @@ def smooth(task: Task, machine: Binary, state: NewtonState, Z: np.ndarray) -> No
         share_of_rows = min(1.0, max(FIRST_BENDING, spanning))
         state.centre, state.q = machine.first_proximity(Z, share_of_rows)
     elif task.is_one_class:
-        # The scores of a one-class machine grow with C, and the proximity with them. If they are
+        # The scores of a one-class problem grow with C, and the proximity with them. If they are
         # zero, it is C.
         state.q = FIRST_PROXIMITY * float(np.median(np.abs(Z))) or task.C
     else:
@@ -464,7 +464,7 @@ def coordinate_curvature_of(task: Task) -> float:
 
 
 def find_even_start(problem: Problem) -> Point:
-    """Return the first point of a one-class machine, whose dual variables have a given sum.
+    """Return the first point of a one-class problem, whose dual variables have a given sum.
 
     They go the same share of the way to their bounds: w is then the mean of the rows, times the
     sum. If C is multiplied by a number, so is the solution: the objective is ``R(w)`` plus a term
@@ -562,7 +562,7 @@ def judge(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) 
         state.work.highest = point
     state.estimate = best.relative_gap if estimate == np.inf else estimate
 
-    # 4. The end: a one-class machine at zero, or only rounding left.
+    # 4. The end: a one-class problem at zero, or only rounding left.
     if task.linear.size > 1 and task.is_nothing(point):
         state.satisfied = True
     state.stuck = state.idle_passes >= task.patience or not np.isfinite(point.F)
@@ -587,7 +587,7 @@ def go_back(
     # Scores are linear along the step, so that slopes of F need no pass over the rows:
     # F'(t) = (R W + linear) . D - C sum_i a_i(z_i) dz_i.
     dZ = end.Z - start.Z
-    ridge = task.ridge.reshape(-1, *(1,) * len(task.machine.columns))
+    ridge = task.ridge_of_weights
     all_rows = slice(0, task.place.n)
 
     def slope_at(t: float) -> float:

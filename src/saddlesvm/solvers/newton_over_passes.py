@@ -246,7 +246,7 @@ class NewtonOverPasses(OverPasses):
             # ridge is a column if W has one for each class.
             step = self.at - asked.line_start
             points = (asked.line_start + place * step for place in PLACES)
-            ridge = task.ridge.reshape(-1, *(1,) * (self.at.ndim - 1))
+            ridge = task.ridge_of_weights
             charged = np.array([0.5 * float(np.vdot(W, ridge * W)) for W in points])
             self.found.line = primal_of(setting.C, found.line, charged)
         if self.takes_along:

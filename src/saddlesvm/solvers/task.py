@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -51,7 +52,7 @@ class Task:
     linear : ndarray of shape (d + 1,), or (1,) if it is zero
         A linear term ``linear . W`` of the objective. It is not zero in two cases: if some rows are
         left out because their dual variables are known (minus their pull), and if a free intercept
-        requires a sum of the dual variables other than zero, as in one-class and nu machines (C
+        requires a sum of the dual variables other than zero, as in one-class and nu problems (C
         times the sum, at the intercept).
     norms : ndarray of shape (n,)
         ``||x_i||^2``, which say how large a proximity is.
@@ -84,7 +85,7 @@ class Task:
         )
 
     def is_nothing(self, point: EvaluatedPoint) -> bool:
-        """Return True if a one-class machine's weights are zero up to rounding."""
+        """Return True if a one-class problem's weights are zero up to rounding."""
         if not self.is_one_class:
             return False
         # The weights that belong to the dual variables, w = C sum_i a_i x_i, and C times their sum.
@@ -99,6 +100,11 @@ class Task:
     def is_one_class(self) -> bool:
         """Return True if a free intercept requires a sum other than zero."""
         return self.ridge[-1] == 0.0 and bool(self.linear[-1] != 0.0)
+
+    @property
+    def ridge_of_weights(self) -> np.ndarray:
+        """Return the diagonal of R: shape (d + 1,), or (d + 1, 1) for several classes."""
+        return self.ridge.reshape(-1, *(1,) * len(self.machine.columns))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -240,8 +246,7 @@ def add_up(
     is_fresh: bool,
 ) -> EvaluatedPoint:
     """Return the point at W, with objectives and gradient, from the sums over all rows."""
-    machine = task.machine
-    ridge = task.ridge.reshape(-1, *(1,) * len(machine.columns))
+    ridge = task.ridge_of_weights
     # 1/2 W'RW + linear . W, and its conjugate 1/2 V'RV at V = C sum_i a_i x_i - linear.
     regularizer = 0.5 * float(np.vdot(W, ridge * W))
     regularizer += float(np.sum(task.linear * W))
@@ -287,10 +292,13 @@ def pull_of_change(place: Memory, change: np.ndarray) -> np.ndarray:
 def objective_at_zero(task: Task) -> float:
     """Return the objective at zero weights, without reading a row."""
     machine = task.machine
-    size = max(1, ZEROS // max(1, *machine.columns, 1))
+    scores_per_row = math.prod(machine.columns)
+    size = max(1, ZEROS // scores_per_row)
     losses = 0.0
     for first in range(0, task.place.n, size):
         rows = slice(first, min(first + size, task.place.n))
         zeros = np.zeros((rows.stop - first, *machine.columns))
-        losses += machine.respond(rows, zeros, zeros, 0.0)[1].losses
+        # With q = 0 the centre does not count.
+        _, sums = machine.respond(rows, zeros, zeros, 0.0)
+        losses += sums.losses
     return primal_of(task.C, losses, 0.0)
