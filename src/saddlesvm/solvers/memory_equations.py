@@ -49,9 +49,10 @@ SPANNING = 0.8  # rows a feature above which a factor over rows is badly conditi
 # As ROWS_PER_PASS, for sparse rows: their matrix then takes two or three passes; measured on a9a.
 SPARSE_ROWS_PER_PASS = 24.0
 
-# Operations a second, whose ratios choose the way: of the BLAS, of loops over sparse values, of
-# loops over dense values. Measured on one core.
+# Operations a second, whose ratios choose the way: of the BLAS, of its products X'X (which it
+# computes by halves), of loops over sparse values, of loops over dense values. Measured on a core.
 BLAS_SPEED = 3e10
+SQUARES_SPEED = 6e10
 LOOP_SPEED = 1e9
 DENSE_SPEED = 2e9
 CALLS = 1e-5  # seconds of a call; guessed
@@ -467,7 +468,7 @@ def list_ways(
     """
     # Operations for each row of the matrix over features, and for each pair of rows.
     side = features + 1.0
-    outer = side * side / BLAS_SPEED
+    outer = side * side / SQUARES_SPEED
     inner = 2.0 * values_per_row / BLAS_SPEED
     if is_sparse:
         outer = min(outer, 0.5 * values_per_row**2 / LOOP_SPEED)
