@@ -69,7 +69,7 @@ def test_a_factor_follows_the_bends_by_the_rows_that_changed(kind: Any) -> None:
 
 def test_a_share_of_dense_rows_solves_the_equations_of_all() -> None:
     random = np.random.default_rng(2)
-    n, d = 8_000, 300
+    n, d = 8_000, 600
     values = random.standard_normal((n, d))
     y = np.where(random.random(n) < 0.5, -1.0, 1.0)
     problem = make_problem(as_rows(values, 1.0), y, make_loss("logistic"), C=100.0, intercept="regularized")
