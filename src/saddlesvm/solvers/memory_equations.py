@@ -276,15 +276,15 @@ class MemoryEquations(Equations):
             if stride > 1:
                 is_coarse = fineness == 1.0 and q == 0.0
                 self.rows = bent[stride // 2 :: stride]
-                self.factor = self.factor_of_share(is_coarse)
+                self.factor = self.factor_of_share(self.rows, is_coarse)
                 self.factored_bends = np.empty(0)
                 self.is_share = True
                 self.way = SHARE
 
-    def factor_of_share(self, is_coarse: bool) -> FeatureFactor:
+    def factor_of_share(self, rows: np.ndarray, is_coarse: bool) -> FeatureFactor:
         """Return the factor over features of some of the rows, which get the weight of all."""
         weights = np.zeros(self.bends.size)
-        weights[self.rows] = self.bends[self.rows] * (self.bent / self.rows.size)
+        weights[rows] = self.bends[rows] * (self.bent / rows.size)
         factor = FeatureFactor(self.task.place, self.ridge, is_coarse)
         factor.update(weights)
         return factor
@@ -377,10 +377,8 @@ class MemoryEquations(Equations):
         most = PATIENCE
         if way == SHARE:
             # Evenly spaced rows.
-            rows = self.rows
-            self.rows = rows[np.linspace(0, rows.size - 1, count).astype(np.intp)]
-            self.factor = self.factor_of_share(True)
-            self.rows = rows
+            places = np.linspace(0, self.rows.size - 1, count).astype(np.intp)
+            self.factor = self.factor_of_share(self.rows[places], True)
             most = MOST_PRODUCTS
         else:
             # This factor subtracts vectors over features, in which digits cancel: an iteration or
