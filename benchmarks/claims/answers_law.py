@@ -1,9 +1,9 @@
 """Bounds on scores, weights and labels against independent fits to 1e-12, on random problems: nothing is contradicted.
 
 PYTHONPATH=tests python benchmarks/claims/answers_law.py [PROBLEMS]        # 20 a loss and intercept, and a machine
-PYTHONPATH=tests python benchmarks/claims/answers_law.py refits [MANY]     # 1: 200 rows, 50 groups, 100 C
+PYTHONPATH=tests python benchmarks/claims/answers_law.py refits [MANY]     # 1: 200 rows, 100 C
 
-`refits` trains again without single rows, without groups, and at another C: leave-one-out bounds and bounds of paths
+`refits` trains again without single rows, and at another C: leave-one-out bounds and bounds of paths
 must hold.
 """
 
@@ -92,21 +92,6 @@ def without_rows(seed: int) -> tuple[int, int, int]:
     return 10, wrong, known
 
 
-def without_groups(seed: int) -> tuple[int, int, int]:
-    """Five groups of rows left out."""
-    X, y, options = fresh(seed)
-    groups = np.arange(len(y)) % 5
-    found = leave_one_out(LinearSVC(**options).fit(X, y), X, y, groups=groups)
-    wrong = 0
-    known = 0
-    for name in range(5):
-        own = groups == name
-        scores, slip = exact(X[~own], y[~own], options, X[own])
-        wrong += bool(((scores < found.low[own] - slip) | (scores > found.high[own] + slip)).any())
-        known += bool(np.isfinite(found.high[own] - found.low[own]).all())
-    return 5, wrong, known
-
-
 def along_path(seed: int) -> tuple[int, int, int]:
     """Ten values of C along a path."""
     X, y, options = fresh(seed)
@@ -126,7 +111,7 @@ def along_path(seed: int) -> tuple[int, int, int]:
 
 
 REFITS = (
-    ("without a row", without_rows, 20), ("without a group", without_groups, 10), ("at another C", along_path, 10),
+    ("without a row", without_rows, 20), ("at another C", along_path, 10),
 )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections import Counter
 from fractions import Fraction
@@ -83,7 +82,4 @@ def test_rows_of_zeros_cause_no_warning(loss: str, intercept: str) -> None:
             model = LinearSVC(loss=loss, intercept=intercept, C=C, random_state=0, max_time=2.0)
             model.fit(X, y)
             found = leave_one_out(model, X, y)
-            if loss != "hinge":
-                with contextlib.suppress(ValueError):  # no curvature is left
-                    leave_one_out(model, X, y, groups=np.arange(20) % 4)
         assert not np.isnan([found.low, found.high, found.margins]).any()

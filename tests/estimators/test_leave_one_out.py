@@ -221,28 +221,6 @@ def test_C_auto_keeps_to_a_time_limit():
         LinearSVC(C="auto", loss="hinge", max_time=1e-4, random_state=0).fit(X, y)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
-def test_groups_are_left_out_together(loss):
-    X, y = rows(seed=10)
-    groups = np.array(list("abcdefg")).repeat(10)
-    model = LinearSVC(loss=loss, C=0.3, tol=1e-6, random_state=0).fit(X, y)
-    found = leave_one_out(model, X, y, groups=groups)
-    exact = np.empty(N)
-    for one in np.unique(groups):
-        other = LinearSVC(loss=loss, C=0.3, tol=1e-10, random_state=0).fit(X[groups != one], y[groups != one])
-        exact[groups == one] = other.decision_function(X[groups == one])
-    rounding = 1e-5 * np.abs(exact).max()
-    assert (found.low - rounding <= exact).all()
-    assert (exact <= found.high + rounding).all()
-    wrong = np.mean((exact > 0) != (y > 0))
-    assert found.error_low <= wrong <= found.error_high
-    assert found.error_low == found.error_high
-    with pytest.raises(ValueError, match="groups holds 1 group only"):
-        leave_one_out(model, X, y, groups=np.zeros(N))
-    with pytest.raises(ValueError, match="leaving groups out needs a loss with curvature"):
-        leave_one_out(LinearSVC(loss="hinge", random_state=0).fit(X, y), X, y, groups=groups)
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_error_lies_between_its_bounds(loss):
     X, y = rows(n=60, seed=11)
@@ -278,34 +256,3 @@ def test_rows_of_weight_zero_change_no_estimate_of_other_rows(loss: str) -> None
     own = model.decision_function(data.data[~counted])
     np.testing.assert_allclose(found.margins[~counted], own, atol=1e-2)
     assert (found.low <= found.high).all()
-
-
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (np.arange(5), "groups has 5 names for 70 rows"),
-        (np.where(np.arange(N) == 3, np.nan, 1.0), "groups holds .*nan.* in row 3: every row needs a group"),
-        ([None] * N, "groups holds None in row 0"),
-        (np.array([1, "a"] * (N // 2), dtype=object), "groups holds text and other values"),
-    ],
-)
-def test_bad_groups_are_refused_by_name(groups, message):
-    X, y = rows()
-    model = LinearSVC(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=message):
-        leave_one_out(model, X, y, groups=groups)
-    with pytest.raises(ValueError, match=message):
-        LinearSVC(C="auto").fit(X, y, groups=groups)
-
-
-def test_a_group_whose_rows_all_weigh_zero_is_no_group():
-    X, y = rows()
-    weights = np.where(np.arange(N) < 10, 0.0, 1.0)
-    groups = np.arange(N) // 10
-    how = "auto:low=1e-2,high=1.0,size=3"
-    found = LinearSVC(C=how, random_state=0).fit(X, y, sample_weight=weights, groups=groups)
-    fewer = LinearSVC(C=how, random_state=0).fit(X[10:], y[10:], groups=groups[10:])
-    assert found.C_ == fewer.C_
-    np.testing.assert_allclose(found.choice_.errors, fewer.choice_.errors)
-    with pytest.raises(ValueError, match="groups holds 1 group only"):
-        LinearSVC(C=how).fit(X, y, sample_weight=weights, groups=np.arange(N) < 10)

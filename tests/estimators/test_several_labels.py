@@ -126,8 +126,6 @@ def test_C_is_chosen_for_all_labels_together() -> None:
     each = [leave_one_out(one, X, column).error for one, column in zip(alone, Y.T, strict=True)]
     assert model.choice_.errors[0] == pytest.approx(np.mean(each), abs=0.02)
     assert model.predict(X).shape == Y.shape
-    folds = LinearSVC(C="auto:low=1e2,high=1e3,size=2", random_state=0)
-    assert 0.0 <= folds.fit(X, Y, groups=np.arange(len(X)) % 4).choice_.errors.min() < 0.5
     with pytest.raises(ValueError, match="C='auto' needs a y of shape"):
         LinearSVR(C="auto").fit(ROWS, TARGETS)
 

@@ -1,4 +1,4 @@
-"""The effect on the optimum of leaving out rows, singly or in groups.
+"""The effect on the optimum of leaving out single rows.
 
 With ``u = H^-1 x_i``, ``t = x_i . u`` and h the curvature of row i, the problem without the row has
 the matrix ``H_i = H - h x_i x_i'``, whose inverse and norms need no factor of their own. At ``v = w
@@ -11,13 +11,6 @@ share of what the tangent rises. The optimum's distance follows (:meth:`Vicinity
 with corners: the whole way is at most the gradient at w, and lies in the ball that has the step as
 a diameter.
 
-Groups of rows are left out together. With B the columns ``sqrt(h_i) x_i`` of a group and W the
-inverse of H, the inverse without the group is
-
-    W + W B S^-1 B' W,    S = I - B' W B,
-
-and the smallest eigenvalue of S is the share of the curvature that is left in every direction.
-
 Rows that these bounds leave open are solved for, many at once: steps of Newton's method whose
 curvature is that of the vicinity but for a few squares, so that steps need no factor of their own,
 and margins and gradients are products of matrices. The gradient that is left at a point bounds the
@@ -27,14 +20,11 @@ has curvature 1.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.answers.row_estimates import (
@@ -57,8 +47,7 @@ BLOCK_VALUES = 2**22  # scores of a block of weight vectors: 32 MB
 MOST_STEPS = 20  # of Newton's method
 FALL = 0.5  # share of a gradient that a step leaves at most; else the steps of this change end
 OWN_WORK = 2.0**33  # products for matrices of single changes in a block: a few seconds
-LEAST_LEFT = 1e-3  # share of the curvature without a group below which nothing is proven
-LEAST_OF_ROW = 1e-12  # the same for one row
+LEAST_LEFT = 1e-12  # share of the curvature without a row below which nothing is proven
 CLEAR = 8.0  # multiple of the rounding of this share that the share is at least
 # Stored values that the problems without undecided rows may have together; each takes some four
 # passes.
@@ -112,7 +101,7 @@ def shares_left(near: Vicinity, bend: np.ndarray, t: np.ndarray) -> tuple[np.nda
     """Return ``1 - h t``, the share of the curvature without each row, and whether it is sure."""
     # Rounded down. Where rounding may be as large as the share, 1 takes its place.
     share = 1.0 - bend * t - 4.0 * UNIT
-    possible = share > np.maximum(LEAST_OF_ROW, CLEAR * near.error * bend * t)
+    possible = share > np.maximum(LEAST_LEFT, CLEAR * near.error * bend * t)
     return np.where(possible, share, 1.0), possible
 
 
@@ -154,8 +143,6 @@ class SolvedWithout:
     ----------
     near : Vicinity
     V : ndarray of shape (d + 1, k)
-    Z : ndarray of shape (n, k)
-        Margins of all rows.
     radius, apart : ndarray of shape (k,)
         Distance of the optimum at most, in the norm of the changed H and in plain length.
     share : ndarray of shape (k,)
@@ -164,19 +151,18 @@ class SolvedWithout:
 
     near: Vicinity
     V: np.ndarray
-    Z: np.ndarray
     radius: np.ndarray
     apart: np.ndarray
     share: np.ndarray
 
     def errors(self, lengths: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """Return bounds on the distance of margins from the optima's, shape (m, k).
+        """Bound the distance of each changed problem's margin of a row from the optimum's.
 
         Parameters
         ----------
-        lengths : ndarray of shape (m, 1) or (1, k)
+        lengths : ndarray of shape (k,)
             Lengths of the rows in the norm of the inverse of H.
-        norms : ndarray of the same shape
+        norms : ndarray of shape (k,)
             Plain lengths of the rows.
         """
         by_radius = multiply_lengths(lengths, self.radius / np.sqrt(self.share))
@@ -186,11 +172,6 @@ class SolvedWithout:
             gamma(self.near.problem.row_sizes.terms + 8.0) * norms * np.linalg.norm(self.V, axis=0)
         )
         return np.asarray(SLACK * (found + rounding))
-
-    def row_errors(self, rows: np.ndarray) -> np.ndarray:
-        """Return bounds on the distance of `Z` from the optima's margins, for some rows."""
-        lengths = np.sqrt(self.near.leverages[rows])[:, None]
-        return self.errors(lengths, radii(self.near.problem.norms[rows])[:, None])
 
 
 class Gradients(NamedTuple):
@@ -203,36 +184,64 @@ class Gradients(NamedTuple):
     noise: np.ndarray
 
 
-class Changed(ABC):
-    """Some changed problems next to a vicinity; subclasses define the changes.
+class ChangedRows:
+    """Problems that leave out a row each.
 
-    Attributes
+    Parameters
     ----------
     near : Vicinity
-    share : ndarray of shape (k,)
-        ``q`` with ``q H <=`` the changed H, rounded down; at most `least` if nothing is proven.
-    least : float
+    dropped : ndarray of shape (k,)
+        The numbers of the rows that are left out.
     """
 
-    near: Vicinity
-    share: np.ndarray
-    least: float
+    def __init__(self, near: Vicinity, dropped: np.ndarray) -> None:
+        problem = near.problem
+        self.near = near
+        self.dropped = dropped
+        self.rows = add_feature(problem.X.matrix[dropped], problem.scale)
+        self.bend = near.at.bends[dropped]
+        self.h = near.bend[dropped]
+        self.beta = near.pulls[dropped]
+        # H^-1 x_i, the leverages t_i = x_i' H^-1 x_i, and the share 1 - h_i t_i of H that is left.
+        self.U = near.inverse @ self.rows.T
+        self.t = np.einsum("ij,ji->i", self.rows, self.U)
+        self.left, possible = shares_left(near, self.h, self.t * (1.0 + near.error))
+        self.share = np.where(possible, self.left, LEAST_LEFT)
+        self.norms = np.linalg.norm(self.rows, axis=1)
 
-    @abstractmethod
+    def margins(self, found: SolvedWithout) -> tuple[np.ndarray, np.ndarray]:
+        """Return the margins of the dropped rows, and how far the optima's are at most."""
+        lengths = np.sqrt(self.t * (1.0 + self.near.error))
+        return np.einsum("ij,ji->i", self.rows, found.V), found.errors(lengths, self.norms)
+
     def starting_points(self) -> np.ndarray:
-        """Return points to begin at, shape (d + 1, k)."""
+        """Return the step from w that takes the other rows for parabolas."""
+        return np.asarray(self.near.w[:, None] - self.U * (self.beta / self.left))
 
-    @abstractmethod
     def drop(self, A: np.ndarray) -> None:
-        """Set the multipliers of dropped rows among all, shape (n, k), to zero."""
+        """Set the multipliers of the dropped rows to zero."""
+        A[self.dropped, np.arange(self.dropped.size)] = 0.0
 
-    @abstractmethod
     def lengths(self, G: np.ndarray) -> np.ndarray:
-        """Return the lengths of gradients in the norm of the changed H's inverse, shape (k,)."""
+        """Return the lengths by the inverse of ``H - h x x'``."""
+        grown = 1.0 + self.near.error
+        plain = np.maximum(np.einsum("ji,ji->i", G, self.near.inverse @ G), 0.0) * grown
+        # H is at least the inverse of the computed inverse, divided by 1 + error; what rounding
+        # may be of a product of two vectors by it is a share of both lengths.
+        aligned = np.abs(np.einsum("ji,ji->i", self.U, G))
+        aligned += self.near.error * np.sqrt(self.t * plain)
+        squares = plain + grown * self.h / self.share * aligned**2
+        return np.asarray(np.sqrt(squares * grown))
 
-    @abstractmethod
     def step(self, at: Gradients) -> np.ndarray:
-        """Return Newton's steps, shape (d + 1, k)."""
+        """Return Newton's steps without the curvature of the dropped row."""
+        # (H - h x x')^-1 g = H^-1 g + H^-1 x h (x . H^-1 g) / (1 - h t), by Sherman and Morrison.
+        pulled = self.near.steps @ at.G
+        ways = self.near.steps @ self.rows.T
+        aligned = np.einsum("ij,ji->i", self.rows, pulled)
+        t = np.einsum("ij,ji->i", self.rows, ways)
+        left = np.maximum(1.0 - self.bend * t, LEAST_LEFT)
+        return np.asarray(pulled + ways * (self.bend * aligned / left))
 
     def gradients(self, V: np.ndarray) -> Gradients:
         """Return margins and gradients at V, by a single pass over the rows."""
@@ -304,182 +313,17 @@ class Changed(ABC):
             )
         missed = at.length + near.widest / np.sqrt(self.share) * at.noise
         radius = np.where(
-            self.share > self.least, near.distance(missed, self.share, SLACK * moved), np.inf
+            self.share > LEAST_LEFT, near.distance(missed, self.share, SLACK * moved), np.inf
         )
         # ||v - optimum|| <= ||gradient||, for R is 1-strongly convex unless an intercept is free.
         plain = np.linalg.norm(at.G, axis=0) * SLACK + at.noise
         apart = np.full(plain.size, np.inf) if problem.intercept.constrained else plain
-        return SolvedWithout(near, at.V, at.Z, radius, apart, self.share)
+        return SolvedWithout(near, at.V, radius, apart, self.share)
 
 
 def count_at_once(near: Vicinity) -> int:
     """Return the number of changed problems that are solved in a block."""
     return max(1, BLOCK_VALUES // max(near.problem.X.n_rows, near.w.size))
-
-
-class ChangedRows(Changed):
-    """Problems that leave out a row each.
-
-    Parameters
-    ----------
-    near : Vicinity
-    dropped : ndarray of shape (k,)
-        The numbers of the rows that are left out.
-    """
-
-    least = LEAST_OF_ROW
-
-    def __init__(self, near: Vicinity, dropped: np.ndarray) -> None:
-        problem = near.problem
-        self.near = near
-        self.dropped = dropped
-        self.rows = add_feature(problem.X.matrix[dropped], problem.scale)
-        self.bend = near.at.bends[dropped]
-        self.h = near.bend[dropped]
-        self.beta = near.pulls[dropped]
-        # H^-1 x_i, the leverages t_i = x_i' H^-1 x_i, and the share 1 - h_i t_i of H that is left.
-        self.U = near.inverse @ self.rows.T
-        self.t = np.einsum("ij,ji->i", self.rows, self.U)
-        self.left, possible = shares_left(near, self.h, self.t * (1.0 + near.error))
-        self.share = np.where(possible, self.left, LEAST_OF_ROW)
-        self.norms = np.linalg.norm(self.rows, axis=1)
-
-    def margins(self, found: SolvedWithout) -> tuple[np.ndarray, np.ndarray]:
-        """Return the margins of the dropped rows, and how far the optima's are at most."""
-        lengths = np.sqrt(self.t * (1.0 + self.near.error))[None]
-        return np.einsum("ij,ji->i", self.rows, found.V), found.errors(lengths, self.norms[None])[0]
-
-    def starting_points(self) -> np.ndarray:
-        """Return the step from w that takes the other rows for parabolas."""
-        return np.asarray(self.near.w[:, None] - self.U * (self.beta / self.left))
-
-    def drop(self, A: np.ndarray) -> None:
-        """Set the multipliers of the dropped rows to zero."""
-        A[self.dropped, np.arange(self.dropped.size)] = 0.0
-
-    def lengths(self, G: np.ndarray) -> np.ndarray:
-        """Return the lengths by the inverse of ``H - h x x'``."""
-        grown = 1.0 + self.near.error
-        plain = np.maximum(np.einsum("ji,ji->i", G, self.near.inverse @ G), 0.0) * grown
-        # H is at least the inverse of the computed inverse, divided by 1 + error; what rounding
-        # may be of a product of two vectors by it is a share of both lengths.
-        aligned = np.abs(np.einsum("ji,ji->i", self.U, G))
-        aligned += self.near.error * np.sqrt(self.t * plain)
-        squares = plain + grown * self.h / self.share * aligned**2
-        return np.asarray(np.sqrt(squares * grown))
-
-    def step(self, at: Gradients) -> np.ndarray:
-        """Return Newton's steps without the curvature of the dropped row."""
-        # (H - h x x')^-1 g = H^-1 g + H^-1 x h (x . H^-1 g) / (1 - h t), by Sherman and Morrison.
-        pulled = self.near.steps @ at.G
-        ways = self.near.steps @ self.rows.T
-        aligned = np.einsum("ij,ji->i", self.rows, pulled)
-        t = np.einsum("ij,ji->i", self.rows, ways)
-        left = np.maximum(1.0 - self.bend * t, LEAST_OF_ROW)
-        return np.asarray(pulled + ways * (self.bend * aligned / left))
-
-
-class WithoutSquares(NamedTuple):
-    """The inverse of a matrix less some squares: ``W + W B S^-1 B' W``.
-
-    Attributes
-    ----------
-    W : ndarray of shape (d + 1, d + 1)
-    WB : ndarray of shape (d + 1, m)
-    S : tuple
-        A factor of ``I - B' W B``, see :func:`scipy.linalg.cho_factor`.
-    share : float
-        The smallest eigenvalue of S, and the share of the matrix that is left.
-    """
-
-    W: np.ndarray
-    WB: np.ndarray
-    S: tuple[np.ndarray, bool]
-    share: float
-
-    @classmethod
-    def from_rows(cls, W: np.ndarray, rows: np.ndarray, bend: np.ndarray) -> WithoutSquares:
-        """Return the inverse without the rows, shape (m, d + 1), with these curvatures."""
-        B = rows[bend > 0.0].T * np.sqrt(bend[bend > 0.0])
-        if B.shape[1] > B.shape[0]:  # fewer squares with the same sum
-            B = np.asarray(np.linalg.qr(B.T, mode="r")).T
-        # With W = H^-1 the smallest eigenvalue q of I - B' W B gives q H <= H - B B'.
-        WB = W @ B
-        S = np.eye(B.shape[1]) - B.T @ WB
-        share = float(np.linalg.eigvalsh(S)[0]) if S.size else 1.0
-        # Too little is left to divide by: lift S, for steps; nothing will be proven.
-        if share <= LEAST_LEFT:
-            S = S + (LEAST_LEFT - min(share, 0.0)) * np.eye(len(S))
-        return cls(W, WB, cho_factor(S, lower=True) if S.size else (S, True), share)
-
-    def apply(self, g: np.ndarray) -> np.ndarray:
-        """Return the inverse times a vector."""
-        plain = self.W @ g
-        if not self.WB.size:
-            return plain
-        # W g + W B S^-1 B' W g, by Woodbury.
-        return plain + self.WB @ cho_solve(self.S, self.WB.T @ g)
-
-
-class ChangedGroups(Changed):
-    """Problems without some of the rows.
-
-    Parameters
-    ----------
-    near : Vicinity
-    groups : sequence of ndarray
-        The numbers of the rows of each.
-    """
-
-    least = LEAST_LEFT
-
-    def __init__(self, near: Vicinity, groups: list[np.ndarray]) -> None:
-        problem = near.problem
-        self.near = near
-        self.groups = groups
-        self.norms = []
-        self.steps = []
-        self.pulled = np.empty((near.w.size, len(groups)))
-        for k, rows in enumerate(groups):
-            some = add_feature(problem.X.matrix[rows], problem.scale)
-            # An inverse for proofs, of the curvature that lasts, and one for steps, of all of it.
-            self.norms.append(WithoutSquares.from_rows(near.inverse, some, near.bend[rows]))
-            if near.steps is near.inverse:
-                self.steps.append(self.norms[-1])
-            else:
-                bends = near.at.bends[rows]
-                self.steps.append(WithoutSquares.from_rows(near.steps, some, bends))
-            self.pulled[:, k] = some.T @ near.pulls[rows]
-        left = np.array([inverse.share for inverse in self.norms]) - 2.0 * near.error
-        self.share = np.maximum(left, LEAST_LEFT)
-
-    def starting_points(self) -> np.ndarray:
-        """Return a step from w."""
-        return self.near.w[:, None] - self._each(
-            self.steps, self.near.at.value[:, None] + self.pulled
-        )
-
-    def drop(self, A: np.ndarray) -> None:
-        """Set the multipliers of the groups to zero."""
-        for k, rows in enumerate(self.groups):
-            A[rows, k] = 0.0
-
-    def lengths(self, G: np.ndarray) -> np.ndarray:
-        """Return the lengths by the inverse of H without the group."""
-        squares = np.einsum("ji,ji->i", G, self._each(self.norms, G))
-        # The matrix without a group is off by the share of the error that the group leaves.
-        lost = np.minimum(self.near.error / self.share, 0.5)
-        grown = ((1.0 + self.near.error) / (1.0 - lost)) ** 2
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0) * grown))
-
-    def step(self, at: Gradients) -> np.ndarray:
-        """Return steps with the curvature of the other rows."""
-        return self._each(self.steps, at.G)
-
-    @staticmethod
-    def _each(inverses: list[WithoutSquares], G: np.ndarray) -> np.ndarray:
-        """Return the inverse of each group times its column."""
-        return np.column_stack([inverse.apply(g) for inverse, g in zip(inverses, G.T, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -553,34 +397,3 @@ def leave_out_rows(
     return LeftOut(
         replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near
     )
-
-
-def _solve_groups(
-    near: Vicinity, groups: Sequence[np.ndarray]
-) -> Iterator[tuple[list[np.ndarray], SolvedWithout]]:
-    """Yield blocks of groups, and the solved problems without each of them."""
-    size = count_at_once(near)
-    for start in range(0, len(groups), size):
-        some = list(groups[start : start + size])
-        yield some, ChangedGroups(near, some).solve()
-
-
-def leave_out_groups(near: Vicinity, groups: list[np.ndarray]) -> RowEstimates:
-    """Return estimates and bounds of the margins of each group's rows without the group.
-
-    Parameters
-    ----------
-    near : Vicinity
-    groups : list of ndarray
-        The numbers of the rows of each group; each row in a single group.
-    """
-    margins = np.empty(near.z.size)
-    error = np.empty(near.z.size)
-    share = 1.0
-    for some, found in _solve_groups(near, groups):
-        share = min(share, float(found.share.min()))
-        for k, rows in enumerate(some):
-            margins[rows] = found.Z[rows, k]
-            error[rows] = found.row_errors(rows)[:, k]
-    inside = int(np.count_nonzero(near.bend))
-    return RowEstimates(margins, margins - error, margins + error, inside, 1.0 - share)

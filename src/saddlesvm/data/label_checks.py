@@ -80,27 +80,6 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     return labels
 
 
-def check_groups(groups: Any, n: int) -> np.ndarray:
-    """Return the names of the rows' groups, shape (n,).
-
-    Raises
-    ------
-    ValueError
-        The names are not one for each row, are missing, or cannot be ordered.
-    """
-    named = column_or_1d(as_numpy(groups), warn=True)
-    if named.size != n:
-        raise ValueError(f"groups has {named.size} names for {n} rows: one for each is needed")
-    is_missing_name = np.array([is_missing(name) for name in named.tolist()], dtype=bool)
-    if is_missing_name.any():
-        row = int(np.argmax(is_missing_name))
-        name = named.tolist()[row]
-        raise ValueError(f"groups holds {name!r} in row {row}: every row needs a group")
-    if named.dtype.kind == "O" and len({isinstance(name, str) for name in named.tolist()}) > 1:
-        raise ValueError("groups holds text and other values: use names of one kind")
-    return named
-
-
 def _check_length(n_labels: int, n: int) -> None:
     """Raise ValueError, in scikit-learn's words, unless there are n labels."""
     if n_labels != n:

@@ -1,7 +1,7 @@
 """``C="auto"``: fits along C, the error of each, and a fit at the best C.
 
-Leave-one-out estimates give the errors. If rows belong to groups, if there are too many features
-for the factor that an estimate needs, or if no estimate can be trusted, folds give them.
+Leave-one-out estimates give the errors. If there are too many features for the factor that an
+estimate needs, or if no estimate can be trusted, folds give them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GroupKFold
 
 from saddlesvm.answers.row_estimates import FACTORED
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.data.inputs import split_store
-from saddlesvm.data.label_checks import (
-    check_groups,
-    check_labels,
-    check_weights,
-    encode_classes,
-    refuse_columns,
-)
+from saddlesvm.data.label_checks import refuse_columns
 from saddlesvm.estimators.base import option_of
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, former_fit
@@ -34,7 +27,6 @@ from saddlesvm.estimators.leave_one_out import (
     Truth,
     bounds_of_error,
     estimate_rows,
-    split_by_group,
 )
 from saddlesvm.estimators.path_search import PathSearch
 from saddlesvm.estimators.register import ENDS, GAP
@@ -57,7 +49,6 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
 
 RULES = ("best", "one_standard_error")
-GROUP_FOLDS = 10  # folds of groups, at most
 
 COARSE = 5  # values of C, at most, that are estimated before those beside the best
 RISEN = 2.0  # standard errors above the smallest error at which no larger C is tried
@@ -144,8 +135,8 @@ class Choice:
     path : CertifiedPath
         The fits at `Cs`, and the bounds between them.
     by_folds : bool
-        True if folds made the choice: there are groups, or more than 2,500 features, or no
-        estimate was reliable.
+        True if folds made the choice: there are more than 2,500 features, or no estimate was
+        reliable.
     error_bounds : tuple of float
         Proven bounds on the leave-one-out error at the chosen C, computed when they are first asked
         for, in about the time of a fit; :func:`leave_one_out` has narrower bounds. Infinite if
@@ -212,9 +203,8 @@ def choose_C(
     X: Any,
     y: Any,
     sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
 ) -> Choice:
-    """Return the C with the smallest error: leave-one-out, or of folds or groups left out.
+    """Return the C with the smallest error: leave-one-out, or of folds.
 
     Parameters
     ----------
@@ -223,9 +213,6 @@ def choose_C(
     how : AutomaticC
     X, y, sample_weight
         As in the estimator's ``fit``.
-    groups : array-like of shape (n,), optional
-        Rows of a group are left out together: each group alone, or if there are more than ten,
-        in ten folds.
 
     Raises
     ------
@@ -247,15 +234,7 @@ def choose_C(
         )
     template = clone(model).set_params(C=1.0, checkpoint=None)
     design = check_design(X)
-    n, d = design.shape
-    weights = check_weights(sample_weight, n)
-    folds = None
-    if groups is not None:
-        folds = _split_groups(model, groups, weights, n)
-        _check_classes_of_folds(model, y, folds)
-    judge = Judge(
-        how, (design, y, sample_weight), folds, by_folds=groups is not None or d > FACTORED
-    )
+    judge = Judge(how, (design, y, sample_weight), by_folds=design.shape[1] > FACTORED)
     with limit_to_share(TIME_OF_CHOICE):
         path = PathSearch(template, (X, y, sample_weight), how.gap).visit(judge.next_C)
     judged = judge.judged
@@ -278,8 +257,6 @@ class Judge:
     how : AutomaticC
     data : tuple
         Design, y and row weights.
-    folds : ndarray of shape (n,), optional
-        The fold of each row; five folds are drawn by default.
     by_folds : bool
         True if there are no estimates.
 
@@ -296,12 +273,10 @@ class Judge:
         self,
         how: AutomaticC,
         data: tuple[Design, LabelsLike, ArrayLike | None],
-        folds: np.ndarray | None,
         by_folds: bool,
     ) -> None:
         self.how = how
         self.data = data
-        self.folds = folds
         self.by_folds = by_folds
         self.grid = np.geomspace(how.low, how.high, how.size)
         self.estimates: dict[int, LeaveOneOut] = {}
@@ -334,13 +309,13 @@ class Judge:
     def _judge_by_folds(self, fitted: Fitted) -> Judged:
         """Return the error of models with the options of a fit on rows that they have not seen."""
         if self.held_out is None:
-            self.held_out = HeldOut(fitted, *self.data, self.folds)
+            self.held_out = HeldOut(fitted, *self.data)
         folds = self.held_out.folds
         scores = self.held_out.scores(fitted, tol=self.how.gap)
         _, y, sample_weight = self.data
         truth = Truth(fitted, y, sample_weight, len(scores))
         errors = truth.row_errors(scores)
-        # The standard error of the folds' means: rows of a group resemble each other.
+        # The standard error of the folds' means.
         means = [errors[folds == fold].mean() for fold in np.unique(folds[folds >= 0])]
         noise = float(np.std(means, ddof=1) / np.sqrt(len(means)))
         return truth.mean(errors)[0], noise, truth.log_loss(scores)
@@ -394,42 +369,6 @@ def _has_trusted(judged: dict[int, Judged]) -> bool:
     return any(np.isfinite(error) for error, _, _ in judged.values())
 
 
-def _split_groups(
-    model: Estimator, groups: ArrayLike, weights: np.ndarray | None, n: int
-) -> np.ndarray:
-    """Return the fold of each row: each group is left out alone, or in ten parts."""
-    named = check_groups(groups, n)
-    # A row of weight zero is no row.
-    counted = np.arange(n) if weights is None else np.flatnonzero(weights)
-    count = len(split_by_group(named[counted]))
-    if option_of(model, "probability"):
-        raise ValueError(
-            f"probability={model.probability!r} leaves rows out one by one, and groups are left "
-            "out whole: leave groups out, or set probability=False"
-        )
-    folds = np.full(n, -1)
-    splits = GroupKFold(min(count, GROUP_FOLDS)).split(counted, groups=named[counted])
-    for fold, (_, held_out) in enumerate(splits):
-        folds[counted[held_out]] = fold
-    return folds
-
-
-def _check_classes_of_folds(model: Estimator, y: LabelsLike, folds: np.ndarray) -> None:
-    """Raise ValueError if fewer than two classes are left without the groups of a fold."""
-    if not is_classifier(model) or np.asarray(y).ndim != 1:
-        return
-    classes, codes = encode_classes(check_labels(y, folds.size))
-    for fold in range(int(folds.max()) + 1):
-        left = np.unique(codes[(folds >= 0) & (folds != fold)])
-        if left.size < 2:
-            row = int(np.argmax(folds == fold))
-            only = classes[left].tolist()[0]
-            raise ValueError(
-                f"y has the class {only!r} only if the group of row {row} is left out: "
-                "at least two classes must be left without each group"
-            )
-
-
 def _choose_place(rule: str, errors: np.ndarray, noise: np.ndarray, log_losses: np.ndarray) -> int:
     """Return the index of the chosen C."""
     best = int(np.argmin(errors))
@@ -446,7 +385,6 @@ def fit_automatically(
     X: RowsLike,
     y: LabelsLike,
     sample_weight: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
 ) -> Fitted:
     """Choose C, and fit there from the path's model.
 
@@ -455,7 +393,7 @@ def fit_automatically(
     if not is_classifier(template):
         refuse_columns(y, "C='auto'")
     with raise_interrupts():
-        choice = choose_C(template, how, X, y, sample_weight, groups)
+        choice = choose_C(template, how, X, y, sample_weight)
     options = clone(template).set_params(C=choice.C, warm_start=True)
     start = former_fit(choice.path.fit_at(choice.C))
     fitted = fit_copy(options, X, y, sample_weight, start=start)

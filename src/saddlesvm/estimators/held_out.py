@@ -94,8 +94,6 @@ class HeldOut:
         A fit to all rows.
     X, y, sample_weight
         Its data.
-    folds : ndarray of shape (n,), optional
-        The fold of each row, from 0 on, or -1; five folds are drawn by default.
 
     Attributes
     ----------
@@ -109,7 +107,6 @@ class HeldOut:
         X: RowsLike,
         y: LabelsLike,
         sample_weight: ArrayLike | None,
-        folds: np.ndarray | None = None,
     ) -> None:
         self.X = check_design(X).X
         n = self.X.shape[0]
@@ -123,7 +120,7 @@ class HeldOut:
         else:
             self.y = check_labels(y, n)
             codes = np.searchsorted(fitted.labels.classes, self.y)
-        self.folds = draw_folds(codes, self.weights, 0) if folds is None else folds
+        self.folds = draw_folds(codes, self.weights, 0)
         self.fits: list[Fitted] = []
 
     def scores(self, fitted: Fitted, **options: object) -> np.ndarray:

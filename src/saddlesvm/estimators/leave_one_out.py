@@ -9,19 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, leave_out_groups, leave_out_rows
+from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, leave_out_rows
 from saddlesvm.answers.free_intercept import bound_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, squared_errors, weighted_mean
 from saddlesvm.answers.row_estimates import FACTORED, RowEstimates, row_estimates
 from saddlesvm.answers.vicinity import find_vicinity
 from saddlesvm.data.door import checked_data
-from saddlesvm.data.label_checks import check_groups, check_labels, refuse_columns
+from saddlesvm.data.label_checks import check_labels, refuse_columns
 from saddlesvm.estimators.base import Estimator
 from saddlesvm.estimators.calibration import scale_to_one
 from saddlesvm.estimators.fitted import Fitted, decide, dual_row, fitted_value
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import rows_of
-from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
 
@@ -189,7 +188,6 @@ def leave_one_out(
     X: Any,
     y: Any = None,
     sample_weight: ArrayLike | None = None,
-    groups: Any = None,
 ) -> LeaveOneOut:
     """For every row, the score of a model trained without this row: an estimate, and proven bounds.
 
@@ -205,9 +203,6 @@ def leave_one_out(
         Fitted to these rows, with ``multi_class="ovr"``.
     X, y, sample_weight
         The data that the model was fitted to.
-    groups : array-like of shape (n,), optional
-        Leave out all rows of a group together: the score of a row comes from the model without
-        its group. Needs a loss with curvature.
 
     Returns
     -------
@@ -236,7 +231,7 @@ def leave_one_out(
     ... )  # proven: every label is decided
     (True, True)
     """
-    return Estimation(fitted_value(model), X, y, sample_weight).run(groups)
+    return Estimation(fitted_value(model), X, y, sample_weight).run()
 
 
 def estimate_rows(
@@ -252,14 +247,6 @@ def bounds_of_error(
     """Return proven bounds of the leave-one-out error, in about the time of a fit."""
     found = Estimation(fitted, X, y, sample_weight).run(values=QUICK_VALUES)
     return found.error_low, found.error_high
-
-
-def split_by_group(groups: np.ndarray) -> list[np.ndarray]:
-    """Return the rows of each group; ValueError if there is a single group."""
-    names, codes = np.unique(groups, return_inverse=True)
-    if names.size < 2:
-        raise ValueError("groups holds 1 group only: at least two are needed to leave one out")
-    return [np.flatnonzero(codes == k) for k in range(names.size)]
 
 
 class Estimation:
@@ -314,14 +301,9 @@ class Estimation:
         self.kind = template._intercept_kind()
         self.rows = rows_of(design, self.kind, float(template.intercept_scaling), 1, None)
 
-    def run(
-        self, groups: ArrayLike | None = None, proofs: bool = True, values: float = REFINED_VALUES
-    ) -> LeaveOneOut:
+    def run(self, proofs: bool = True, values: float = REFINED_VALUES) -> LeaveOneOut:
         """Estimate every row's score; with proofs, solve for open labels within `values`."""
-        if groups is None:
-            found = self._each_row(proofs, values / self.count)
-        else:
-            found = self._each_group(check_groups(groups, self.n))
+        found = self._each_row(proofs, values / self.count)
         margins = np.column_stack([one.margins for one in found])
         low = np.column_stack([one.low for one in found])
         high = np.column_stack([one.high for one in found])
@@ -394,21 +376,6 @@ class Estimation:
         low[infinite] = np.maximum(low[infinite], least)
         high[infinite] = np.minimum(high[infinite], most)
         return replace(rows, low=low, high=high, margins=np.clip(rows.margins, low, high))
-
-    def _each_group(self, groups: np.ndarray) -> list[RowEstimates]:
-        """Return the estimates of every sub-problem without each group."""
-        members = split_by_group(groups)
-        found = []
-        for k in range(self.count):
-            near = find_vicinity(*self._problem(k))
-            if near is None:
-                raise ValueError(
-                    "leaving groups out needs a loss with curvature (logistic, squared_hinge, "
-                    f"...); this model has loss={loss_name(self.posed.loss)!r}: use "
-                    "cross-validation with LeaveOneGroupOut"
-                )
-            found.append(leave_out_groups(near, members))
-        return found
 
     def _reasons(self, taken: float) -> list[str]:
         """Return why the estimates are not to be trusted."""

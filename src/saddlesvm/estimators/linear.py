@@ -106,8 +106,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         is :math:`1 / (\lambda n)`. "auto" chooses the C with the smallest leave-one-out error (of
         more than 2,500 features, the smallest error of five folds) from 1e-3 to 1e3. An
         :class:`~saddlesvm.AutomaticC`, or text such as ``"auto:rule=one_standard_error,high=1e4"``,
-        sets the options of the choice. For rows that belong to groups, give `groups` to
-        :meth:`fit`.
+        sets the options of the choice. For rows that belong to groups, see
+        :class:`~saddlesvm.LinearSVCCV`.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"
         How to train three classes or more: each against the rest; each pair (with the same C, or
         lambda, for all pairs); or all classes in a single problem. The loss of that problem is the

@@ -162,7 +162,6 @@ class LinearModel(Estimator):
         X: Any,
         y: Any = None,
         sample_weight: ArrayLike | None = None,
-        groups: Any = None,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
         dual_coef_init: LabelsLike | None = None,
@@ -184,9 +183,6 @@ class LinearModel(Estimator):
             predicted; a free intercept and joint machines need a positive weight in each class. A
             weight of 2 equals the row twice. Without `y`, the default is the weights of the store.
             For a list of files, the name of a column, or a list with an array per file.
-        groups : array-like of shape (n,), optional
-            For ``C="auto"`` with rows that belong together (several images of one patient): the
-            choice of C leaves out whole groups, each alone or in ten folds.
         coef_init : array-like of the shape of ``coef_``, optional
             Initial weights. Dual solvers begin at the sub-gradients of their margins. Pegasos
             begins at the weights as published: its first iteration computes margins with them, and
@@ -216,8 +212,7 @@ class LinearModel(Estimator):
         }
         # Rows on a cluster.
         if not isinstance(X, np.ndarray) and is_distributed(X):
-            more = {"groups": groups} | starts
-            return self._hold(fit_on_cluster(self._options(), X, y, sample_weight, more))
+            return self._hold(fit_on_cluster(self._options(), X, y, sample_weight, starts))
 
         # C="auto" chooses C itself, and takes no starting point.
         start: Any = None
@@ -228,11 +223,7 @@ class LinearModel(Estimator):
             if start is not None:
                 raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
             options = self._options()
-            return self._hold(fit_automatically(options, automatic, X, y, sample_weight, groups))
-        if groups is not None:
-            raise ValueError(
-                "groups are for C='auto', whose choice leaves whole groups out; C is given here"
-            )
+            return self._hold(fit_automatically(options, automatic, X, y, sample_weight))
 
         # An ordinary fit, from the last one with warm_start; weights stay on the rows' device.
         if start is None and self.warm_start and self._fitted is not None:
