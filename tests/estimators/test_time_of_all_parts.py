@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC
-from saddlesvm.answers.changed_rows import Changed
+from saddlesvm.answers.changed_rows import ChangedRows
 from saddlesvm.estimators import leave_one_out as estimates
 from saddlesvm.fit.run import Fit
 from saddlesvm.runtime import clock as clocks
@@ -60,7 +60,7 @@ def test_the_choice_of_C_and_its_proof_end_in_time(
     monkeypatch: pytest.MonkeyPatch, now: Turned, loss: str, of_step: float, of_gradients: float
 ) -> None:
     slow(monkeypatch, now, Fit, "step", of_step)
-    slow(monkeypatch, now, Changed, "gradients", of_gradients)
+    slow(monkeypatch, now, ChangedRows, "gradients", of_gradients)
     slow(monkeypatch, now, estimates, "leave_out_rows", of_step)
     monkeypatch.setattr("saddlesvm.answers.changed_rows.count_at_once", lambda near: 1)  # row by row
     X, y = noisy(300)
