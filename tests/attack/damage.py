@@ -253,10 +253,8 @@ def positions_of(whole: bytes, mark: bytes) -> list[int]:
 def damaged_store(source: Path, target: Path, random: np.random.Generator) -> None:
     """A copy of a store with one of its files damaged."""
     shutil.copytree(source, target)
-    part = target / "part-2"
-    at = part if part.is_dir() and random.random() < 0.7 else target
-    files = sorted(one for one in at.iterdir() if one.is_file())
-    path = at / "store.json" if random.random() < 0.5 else files[int(random.integers(len(files)))]
+    files = sorted(target.iterdir())
+    path = target / "store.json" if random.random() < 0.5 else files[int(random.integers(len(files)))]
     whole = path.read_bytes()
     if path.suffix == ".json" and random.random() < 0.8:
         path.write_text(json.dumps(damaged_json(json.loads(whole), random)))

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
 from saddlesvm import LinearSVC, LinearSVR, Store
-from saddlesvm.data import DataError, StoreWriter, convert, read
+from saddlesvm.data import DataError, StoreWriter, read
 from saddlesvm.problem.losses import Hinge
 from support import csr, labels, matrix
 
@@ -275,59 +275,6 @@ def test_plain_numpy_reads_a_store_from_anywhere(tmp_path: Path, layout: str) ->
         X = sp.csr_matrix((X, arrays["indices"], arrays["indptr"]), shape=facts["shape"])
     np.testing.assert_array_equal(dense(X), ROWS)
     np.testing.assert_array_equal(arrays["labels"], Y)
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("y", [Y, TEXT, Y * 0.5, None], ids=["whole", "text", "targets", "none"])
-def test_appended_rows_are_a_further_part(tmp_path: Path, layout: str, y: Any) -> None:
-    X, weights = design(layout), np.linspace(0.5, 2.0, N)
-    cuts = [slice(0, 100), slice(100, 101), slice(101, N)]
-    store = Store.create(tmp_path / "s", X[cuts[0]], None if y is None else y[cuts[0]], weights[cuts[0]])
-    files = {file.name: file.read_bytes() for file in store.path.iterdir()}
-    grown = store
-    for part in cuts[1:]:
-        grown = grown.append(X[part], None if y is None else y[part], weights[part])
-    whole = Store.create(tmp_path / "w", X, y, weights)
-    assert grown.n_parts == 3 and len(store) == 100  # what was open before
-    assert {name: (store.path / name).read_bytes() for name in files} == files
-    assert {**grown.header, "sources": []} == {**whole.header, "sources": []}
-    np.testing.assert_array_equal(dense(grown.X), ROWS)
-    np.testing.assert_array_equal(grown.sample_weight, weights)
-    for start, stop in [*grown.blocks(2_000), (90, 110), (0, N), (5, 5)]:
-        rows, labels, shares = grown.read(start, stop)
-        np.testing.assert_array_equal(dense(rows), ROWS[start:stop])
-        np.testing.assert_array_equal(shares, weights[start:stop])
-        assert labels is None if y is None else (labels == y[start:stop]).all()
-    table = read(grown.path)
-    np.testing.assert_array_equal(dense(table.X), ROWS)
-    one = convert(grown.path, tmp_path / "one")
-    assert one.n_parts == 1
-    np.testing.assert_array_equal(dense(one.X), ROWS)
-    if y is not None and y.dtype.kind in "iU":
-        fits = [LinearSVC(random_state=0).fit(given).coef_ for given in (grown, whole)]
-        np.testing.assert_array_equal(*fits)
-
-
-def test_rows_that_do_not_fit_are_not_appended(tmp_path: Path) -> None:
-    store = make(tmp_path)
-    weights = np.ones(N)
-    for rows, words in (
-        ((design("csr"), Y, weights), "holds dense rows"),
-        ((ROWS[:, :3], Y, weights), "the new rows: has 3 features; .* has 7"),
-        ((ROWS, None, weights), "the new rows and .*: one has labels and the other has none"),
-        ((ROWS, TEXT, weights), "the new rows: the labels are text; those of .* are numbers"),
-        ((ROWS, Y), "one has weights"),
-        ((ROWS, Y[1:], weights), "one for each row|one label for each row"),
-        ((np.where(ROWS.max() == ROWS, np.inf, ROWS), Y, weights), "not finite"),
-    ):
-        with pytest.raises(DataError, match=words):
-            store.append(*rows)
-        assert len(Store(store.path)) == N
-    grown = store.append(ROWS[:5], Y[:5], weights[:5]).append(ROWS[:5], Y[:5], weights[:5])
-    (grown.path / "part-3" / "values.npy").write_bytes(b"")
-    refused(grown.path, "values.npy")
-    shutil.rmtree(grown.path / "part-2")
-    refused(grown.path, "part-2", "missing")
 
 
 def test_blocks_that_do_not_fit_together_leave_nothing_behind(tmp_path: Path) -> None:

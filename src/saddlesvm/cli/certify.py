@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 def command(
     *,
     model_path: str,
-    data: str | list[str],
+    data: str,
     C: float | None,
     lam: float | None,
     refine: int,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from saddlesvm.cli.console import format_warning
 from saddlesvm.cli.values import OUTPUT, REPORT
@@ -23,7 +22,6 @@ OPTION_WIDTH = 24  # columns of the help that the names of the options take at m
 HELP_WIDTH = 100  # columns of the help at most, on a wide terminal
 SECTIONS = ("data", "model", "solving", "output", "options")  # in the order of the help
 EXCLUSIVE = (("C", "lam"), ("ends", "lam"), ("scores", "probabilities"))  # pairs of parameters
-OF_STORES = ("test", "validation", "standardize")  # options about data that stores have, too
 
 Decorator = Callable[[Any], Any]
 
@@ -100,7 +98,6 @@ class Command(click.Command):
 
         check_exclusive(self, ctx)
         check_outputs_differ(self, ctx)
-        check_stores(self, ctx)
         usual_format = warnings.formatwarning
         warnings.formatwarning = format_warning
         try:
@@ -195,19 +192,6 @@ def check_outputs_differ(command: click.Command, ctx: click.Context) -> None:
         if path in written:
             raise DataError(f"{name}: is given for two outputs; each needs a file of its own")
         written.add(path)
-
-
-def check_stores(command: click.Command, ctx: click.Context) -> None:
-    """Raise DataError if an option about the reading of files is given for several stores."""
-    data = ctx.params.get("data")
-    if not isinstance(data, list):
-        return
-    for param in command.params:
-        is_about_files = isinstance(param, Option) and param.section == "data"
-        is_given = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
-        if is_about_files and is_given and param.name not in OF_STORES:
-            stores = ", ".join(data)
-            raise DataError(f"{flag_of(param)} is for files; {stores} are stores: leave it out")
 
 
 def flag_of(param: click.Parameter) -> str:

@@ -21,7 +21,7 @@ from saddlesvm.runtime.option_names import INTERCEPTS
         "saddlesvm compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report d.html",
     )
 )
-@data_argument(several=False)
+@data_argument()
 @output_option("--report", type=REPORT, required=True, help="The HTML report to write.")
 @data_option("--test", type=DATA, help="Data to measure the test error on.")
 @LABEL

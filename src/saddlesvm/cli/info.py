@@ -75,7 +75,6 @@ def describe_store(store: Store, path: str) -> dict[str, object]:
         "precision": type_name(store.dtype),
         "bytes": store.n_bytes,
         "row_weights": bool(header["weights"]),
-        "parts": store.n_parts,
     }
     facts |= describe_labels(header["labels"])
     facts["columns"] = columns_of_store(store)

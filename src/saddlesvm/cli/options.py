@@ -23,7 +23,7 @@ from saddlesvm.cli.command import (
     output_option,
     solving_option,
 )
-from saddlesvm.cli.values import DATA, KINDS, OUTPUT, REPORT, SETTING, join_sources
+from saddlesvm.cli.values import DATA, KINDS, OUTPUT, REPORT, SETTING
 from saddlesvm.data.reading import Reading
 from saddlesvm.runtime.option_names import INTERCEPTS, MISSING_VALUES, MULTI_CLASS, PENALTY_NAMES
 
@@ -34,13 +34,9 @@ HEADERS = {"auto": "auto", "yes": True, "no": False}
 INDEX_BASES = {"auto": "auto", "0": True, "1": False}
 
 
-def data_argument(several: bool = True) -> Decorator:
-    """Declare the argument DATA: a source; with `several`, a source or a list of stores."""
-    if not several:
-        return click.argument("data", type=DATA, metavar="DATA")
-    return click.argument(
-        "data", type=DATA, metavar="DATA...", nargs=-1, required=True, callback=join_sources
-    )
+def data_argument() -> Decorator:
+    """Declare the argument DATA, a source."""
+    return click.argument("data", type=DATA, metavar="DATA")
 
 
 def gather(name: str, make: Callable[[dict[str, Any]], object], *options: Decorator) -> Decorator:

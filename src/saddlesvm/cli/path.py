@@ -55,7 +55,7 @@ Errors = dict[str, tuple["np.ndarray", "np.ndarray"]]
 @JSON
 def command(
     *,
-    data: str | list[str],
+    data: str,
     test: str | None,
     validation: float | None,
     standardize: bool,

@@ -55,7 +55,7 @@ LABELS_SHOWN = 5  # labels in a message
 def command(
     *,
     model_path: str,
-    data: str | list[str],
+    data: str,
     scores: bool,
     probabilities: bool,
     proven: str | None,

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 @option("-o", "--output", type=OUTPUT, required=True, help="Write the proof, JSON, to this file.")
 @reading_options()
 @JSON
-def command(
-    *, model_path: str, data: str | list[str], output: str, reading: Reading, as_json: bool
-) -> int:
+def command(*, model_path: str, data: str, output: str, reading: Reading, as_json: bool) -> int:
     """Write a proof of a linear model, for others to check."""
     from saddlesvm.cli.rows import load_model
     from saddlesvm.cli.show import Facts, show
@@ -89,14 +87,14 @@ def check_provable(model: Estimator, preparation: Preparation, path: str) -> Non
         )
 
 
-def options_for_checker(data: str | list[str], reading: Reading, table: Table) -> dict[str, object]:
+def options_for_checker(data: str, reading: Reading, table: Table) -> dict[str, object]:
     """Return the checker's options to read a text file in the same way; empty for other formats."""
     from saddlesvm.data.column_positions import dropped_positions, label_position
     from saddlesvm.data.streams import open_text
 
     if table.format == "libsvm":
         return {"zero_based": bool(table.zero_based)}
-    if table.format != "csv" or not isinstance(data, str) or not Path(data).is_file():
+    if table.format != "csv" or not Path(data).is_file():
         return {}
     # The checker takes positions of columns, which the first line gives.
     with open_text(Path(data)) as (file, _):

@@ -73,7 +73,7 @@ def save_model(model: Estimator, rows: Rows, path: str) -> None:
 
 
 def read_rows(
-    data: str | list[str],
+    data: str,
     reading: Reading,
     entry: Entry,
     *,
@@ -88,8 +88,7 @@ def read_rows(
 
     Parameters
     ----------
-    data : str or list of str
-        A source, or several stores.
+    data : str
     reading : Reading
     entry : Entry
         The kind of estimator.

@@ -80,7 +80,7 @@ QUICK_FIT = 5.0
 @JSON
 def command(
     *,
-    data: str | list[str],
+    data: str,
     test: str | None,
     validation: float | None,
     standardize: bool,

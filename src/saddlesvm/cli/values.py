@@ -6,7 +6,6 @@ any work.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -92,7 +91,7 @@ class FileName(click.ParamType):
 
 def check_data(name: str) -> None:
     """Raise DataError if there is no such data: a file, a folder, a bundled set, or ``-``."""
-    if name != STANDARD_INPUT and not expand_pattern(name):
+    if name != STANDARD_INPUT:
         check_exists(name)
 
 
@@ -140,27 +139,6 @@ def check_folder(name: str) -> None:
         raise DataError(f"{name}: is a folder; a file name is needed")
     if not os.access(folder, os.W_OK):
         raise DataError(f"{name}: cannot be written: permission denied in its folder")
-
-
-def expand_pattern(pattern: str) -> list[str]:
-    """Return the files that a quoted pattern matches, in order; empty for a plain name."""
-    has_signs = any(sign in pattern for sign in "*?[")
-    if not has_signs or os.path.exists(pattern):
-        return []
-    return sorted(glob.glob(pattern))
-
-
-def join_sources(
-    ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
-) -> str | list[str]:
-    """Expand patterns; return a single name itself, several names as a list."""
-    found: list[str] = []
-    for name in names:
-        # A pattern without a file stays as it is, so that the error about the file names it.
-        found += expand_pattern(name) or [name]
-    if found == [names[0]]:
-        return names[0]
-    return found
 
 
 def read_numbers(text: str) -> float | tuple[float, ...]:

@@ -32,7 +32,7 @@ WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
 @data_argument()
 @reading_options()
 @JSON
-def command(*, proof_path: str, data: str | list[str], reading: Reading, as_json: bool) -> int:
+def command(*, proof_path: str, data: str, reading: Reading, as_json: bool) -> int:
     """Check a proof in exact fractions.
 
     Nothing that the fit computed is trusted.

@@ -20,7 +20,7 @@ from saddlesvm.cli.values import OUTPUT
         "saddlesvm watch banknote --solvers sdca,newton --report banknote.html",
     )
 )
-@data_argument(several=False)
+@data_argument()
 @option(
     "--solvers",
     default="pegasos,dcd",

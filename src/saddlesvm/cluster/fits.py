@@ -71,7 +71,8 @@ def current_client() -> Client:
         raise ValueError(
             "no Dask client: make one first (from distributed import Client; "
             "Client('tcp://host:port'), or Client() for this machine), or fit inside "
-            "`with client.as_current():`"
+            "`with client.as_current():`; without a cluster, saddlesvm.data.convert makes one "
+            "store of several files or stores"
         ) from None
 
 

@@ -43,16 +43,15 @@ class Block(NamedTuple):
 Blocks = Callable[[int], Iterator[Block]]
 
 
-def stack_blocks(blocks: Sequence[Block], dtype: np.dtype | None = None) -> Block:
+def stack_blocks(blocks: Sequence[Block]) -> Block:
     """Put the rows of blocks below each other; a single block is returned as it is.
 
-    Sparse blocks may differ in width. The values get a type that holds all, unless it is given.
+    Sparse blocks may differ in width. The values get a type that holds all.
     """
     if len(blocks) == 1:
         return blocks[0]
     matrices = [block.X for block in blocks]
-    if dtype is None:
-        dtype = common_type([X.dtype for X in matrices])
+    dtype = common_type([X.dtype for X in matrices])
     if sp.issparse(matrices[0]):
         width = max(X.shape[1] for X in matrices)
         for X in matrices:
@@ -126,7 +125,7 @@ class Source:
         return {
             "layout": "csr" if self.sparse else "dense",
             "shape": [None, self.width],
-            "labels": {"kind": "text or numbers"} if self.has_labels else None,
+            "labels": self.has_labels,
             "weights": self.has_weights,
             "feature_names": self.feature_names,
         }

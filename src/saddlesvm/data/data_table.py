@@ -69,8 +69,8 @@ class Table:
         What encoded the rows of a store that was made of such a table.
     frame : DataFrame or None
         The columns before they were encoded.
-    stores : tuple of Store
-        The stores of the rows.
+    store : Store or None
+        The store of the rows.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Table:
     column_facts: list[str] | None = None
     before: Any = None
     frame: Any = None
-    stores: tuple[Any, ...] = ()
+    store: Any = None
 
     @property
     def n_rows(self) -> int:

@@ -125,7 +125,7 @@ def checked_data(
     Without `y`, a store as X supplies its labels, and its weights if none are given.
     """
     if not isinstance(X, (np.ndarray, Design)):
-        X, y, sample_weight = split_store(X, y, sample_weight, getattr(estimator, "memory", None))
+        X, y, sample_weight = split_store(X, y, sample_weight)
         if is_on_device(y):
             y = brought(y)
         if is_on_device(sample_weight):
@@ -169,7 +169,7 @@ def check_design(
     names = None
     given: Any = X
     if not isinstance(X, (np.ndarray, Passes)):
-        given, names = as_matrix(X, getattr(estimator, "memory", None))
+        given, names = as_matrix(X)
     if isinstance(given, Passes):
         return Design(check_place(estimator, given, reset=reset))
     # An array that kernels can read is taken as it is; any other is converted.

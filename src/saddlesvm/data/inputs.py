@@ -1,7 +1,6 @@
 """Inputs that are accepted as rows besides arrays.
 
-These are Arrow tables, data frames, arrays of other libraries, and stores, of which several may be
-parts of one data set.
+These are Arrow tables, data frames, arrays of other libraries, and stores.
 """
 
 from __future__ import annotations
@@ -13,25 +12,21 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.arrow_columns import arrow_matrix, is_arrow
-from saddlesvm.data.store import Store, is_store, join_stores
+from saddlesvm.data.store import Store, is_store
 
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import RowsLike
 
 
-def as_matrix(X: Any, memory: Any = None) -> tuple[object, list[str] | None]:
+def as_matrix(X: Any) -> tuple[object, list[str] | None]:
     """Return rows as scikit-learn can check them, and the names of their columns, if any.
 
     Parameters
     ----------
     X : object
-        Anything but an array: a store or several, a table, and what :func:`open_rows` takes.
-    memory : int, str or None
-        What the rows of several stores may take.
+        Anything but an array: a store, a table, and what :func:`open_rows` takes.
     """
-    if isinstance(X, Store) or are_stores(X):
-        X = split_store(X, None, None, memory)[0]
-    X, names = open_rows(X)
+    X, names = open_rows(split_store(X, None, None)[0])
     if names is None:
         names = names_of_frame(X)
     return X, names
@@ -110,11 +105,28 @@ def _has_lists(X: Any) -> bool:
     return False
 
 
-def are_stores(X: RowsLike) -> bool:
-    """Return True for a list of stores, opened or by their paths."""
-    if not isinstance(X, (list, tuple)) or not X:
-        return False
-    return all(map(_is_store_or_path, X))
+def split_store(X: Any, y: object, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return rows, labels and weights: those given, or those of a store that is given as X.
+
+    Weights that are given replace the weights of the store.
+
+    Raises
+    ------
+    ValueError
+        X is a list of stores.
+    """
+    if isinstance(X, (list, tuple)) and X and all(map(_is_store_or_path, X)):
+        raise ValueError(
+            "X is a list of stores: write a single store of them, saddlesvm.data.convert(stores, "
+            "path); lists are for LinearSVC and LinearSVR with a Dask client"
+        )
+    if not isinstance(X, Store):
+        return X, y, sample_weight
+    if y is not None:
+        return X.X, y, sample_weight
+    if sample_weight is None:
+        sample_weight = X.sample_weight
+    return X.X, X.y, sample_weight
 
 
 def _is_store_or_path(item: object) -> bool:
@@ -122,21 +134,3 @@ def _is_store_or_path(item: object) -> bool:
     if isinstance(item, Store):
         return True
     return isinstance(item, (str, os.PathLike)) and is_store(item)
-
-
-def split_store(X: Any, y: object, sample_weight: Any, memory: Any = None) -> tuple[Any, Any, Any]:
-    """Return rows, labels and weights: those given, or those of a store that is given as X.
-
-    Weights that are given replace the weights of the store. Several stores in a list are joined,
-    below each other, in the `memory` that a fit may take or in a file.
-    """
-    if isinstance(X, Store):
-        X = [X]
-    elif not are_stores(X):
-        return X, y, sample_weight
-    rows, labels, weights = join_stores(X, memory)
-    if y is not None:
-        return rows, y, sample_weight
-    if sample_weight is not None:
-        weights = sample_weight
-    return rows, labels, weights

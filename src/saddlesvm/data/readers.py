@@ -16,12 +16,11 @@ from saddlesvm.data.data_table import (
     Table,
     ready_labels,
     ready_matrix,
-    shorten,
 )
 from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.formats import read_rows
 from saddlesvm.data.reading import Label, Missing, Reading
-from saddlesvm.data.store import Store, is_store, join_stores
+from saddlesvm.data.store import Store
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -141,61 +140,30 @@ def _read_store(name: str, how: Reading) -> Table:
             f"{name}: is a store of {store.dtype}; "
             f"convert it to a store of {np.dtype(how.dtype)} first"
         )
-    table = table_of_stores([store], name, n_features=how.n_features)
+    table = table_of_store(store, name, how.n_features)
     return replace(table, y=None) if how.label is False else table
 
 
-def read_stores(
-    paths: Sequence[str],
-    memory: object = None,
-    n_features: int | None = None,
-) -> Table:
-    """Read several stores, below each other, as :func:`~saddlesvm.data.store.join_stores`.
-
-    Raises
-    ------
-    DataError
-        A folder is not a store, or the stores do not go together.
-    """
-    for path in paths:
-        if not is_store(path):
-            raise DataError(
-                f"{path}: is not a store; several sources can be given only if all of them are "
-                "stores: make one store of several files with 'saddlesvm convert'"
-            )
-    stores = [Store(path) for path in paths]
-    return table_of_stores(stores, shorten(paths), memory, n_features)
-
-
-def table_of_stores(
-    stores: Sequence[Store],
-    name: str,
-    memory: object = None,
-    n_features: int | None = None,
-) -> Table:
-    """Return the rows of open stores; those of a single store are mapped, and not read."""
+def table_of_store(store: Store, name: str, n_features: int | None = None) -> Table:
+    """Return the rows of an open store, mapped, and its labels."""
     started = time.perf_counter()
-    first = stores[0]
-    X, y, weights = join_stores(stores, memory, n_features)
+    X = store.matrix(n_features)
+    y = store.y
     if y is not None:
         y = ready_labels(y, X.shape[0], name)
-    # Several stores may differ in what they know of their values.
-    known_nonzero = None
-    if len(stores) == 1:
-        known_nonzero = first.header.get("n_nonzero")
     return Table(
         X=X,
         y=y,
-        feature_names=first.header.get("feature_names"),
-        label_name=first.header.get("label_name"),
+        feature_names=store.header.get("feature_names"),
+        label_name=store.header.get("label_name"),
         source=name,
         format="store",
-        n_bytes=sum(store.n_bytes for store in stores),
+        n_bytes=store.n_bytes,
         seconds=time.perf_counter() - started,
-        known_nonzero=known_nonzero,
-        sample_weight=weights,
-        zero_based=first.zero_based,
-        stores=tuple(stores),
+        known_nonzero=store.header.get("n_nonzero"),
+        sample_weight=store.sample_weight,
+        zero_based=store.zero_based,
+        store=store,
     )
 
 

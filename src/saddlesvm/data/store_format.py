@@ -32,7 +32,6 @@ FORMAT_NAME = "saddlesvm-store"
 FORMAT_VERSION = 1
 HEADER = "store.json"
 PARTIAL = ".partial"  # the end of the names of folders that are being written
-PART = "part-"  # the beginning of the names of the folders that hold appended rows
 
 LAYOUT_WORDS = {"dense": "dense rows", "csr": "sparse rows"}
 MOST_ROWS = 2**62  # rows or features: what the indices of any machine can count
@@ -146,7 +145,7 @@ def open_array(path: Path, allowed: tuple[np.dtype, ...], shape: tuple[int, ...]
     return StoredArray(path, dtype, shape, offset)
 
 
-def read_store_header(folder: Path) -> dict[str, object]:
+def read_store_header(folder: Path) -> dict[str, Any]:
     """Read ``store.json``, and check that it is the header of a store.
 
     Raises
@@ -182,7 +181,7 @@ def read_store_header(folder: Path) -> dict[str, object]:
     return found
 
 
-def open_arrays(header: dict[str, object], folder: Path) -> dict[str, StoredArray]:
+def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
     """Check the header, and open the arrays that it promises, by name.
 
     Raises
@@ -291,9 +290,4 @@ def check_alike(headers: Sequence[dict[str, Any]], names: Sequence[str]) -> None
         for part in ("labels", "weights"):
             if bool(other[part]) != bool(first[part]):
                 raise DataError(f"{name} and {names[0]}: one has {part} and the other has none")
-        if other["labels"] and other["labels"]["kind"] != first["labels"]["kind"]:
-            raise DataError(
-                f"{name}: the labels are {other['labels']['kind']}; "
-                f"those of {names[0]} are {first['labels']['kind']}"
-            )
         check_names(name, other.get("feature_names"), names[0], first.get("feature_names"))

@@ -171,8 +171,7 @@ class LinearModel(Estimator):
         Parameters
         ----------
         X : array-like, sparse matrix, Store, Dask array or DataFrame, or files
-            Shape (n, d). The workers of a cluster read a list of files or stores. Without a
-            cluster, the rows of a list of stores count as a single data set.
+            Shape (n, d). The workers of a cluster read a list of files or stores.
         y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix (n, k)
             Labels, with at least two different values; of a regression the targets. By default the
             labels of the store. Each column of an indicator matrix of 0 and 1 is a label, and each

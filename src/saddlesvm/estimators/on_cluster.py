@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -20,7 +19,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.cluster.tasks import is_task
-from saddlesvm.data.inputs import are_stores
 from saddlesvm.data.store import Store
 from saddlesvm.estimators.base import Labels, Training, draw_seed, option_of
 from saddlesvm.estimators.class_weights import class_factors
@@ -66,7 +64,7 @@ def is_distributed(X: Matrix) -> bool:
     """Return True if rows are on a cluster.
 
     They are a Dask collection, or a list of files or stores for workers to read, or of blocks that
-    workers compute (delayed values or futures). Without a client, a list of stores is read here.
+    workers compute (delayed values or futures).
     """
     if hasattr(X, "__dask_graph__"):
         return True
@@ -74,19 +72,7 @@ def is_distributed(X: Matrix) -> bool:
         return False
     if all(map(is_task, X)):
         return True
-    if not all(isinstance(x, (str, os.PathLike, Store)) for x in X):
-        return False
-    # Stores are a cluster's rows if there is a client; without one they are joined here.
-    return _has_client() or not are_stores(X)
-
-
-def _has_client() -> bool:
-    """Return True if this thread works with a client of a cluster."""
-    distributed: Any = sys.modules.get("distributed")
-    try:
-        return distributed is not None and distributed.default_client() is not None
-    except ValueError:
-        return False
+    return all(isinstance(x, (str, os.PathLike, Store)) for x in X)
 
 
 class BegunFits(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.data_table import ready_labels, shorten
 from saddlesvm.data.frames import TableFile, choose_label, open_table
 from saddlesvm.data.kinds import Kind, parse_kind
-from saddlesvm.data.readers import read_stores
 from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.column_passes import NOTE
@@ -137,7 +135,7 @@ class Preparation:
         if table.before is not None:
             preparation.before = table.before
             preparation.kinds = kinds_in(table.before) or {}
-            preparation.missing = table.stores[0].header.get(NOTE)
+            preparation.missing = table.store.header.get(NOTE)
             return preparation
         if standardize:
             preparation.before = _fit_scaler(table)
@@ -273,7 +271,7 @@ class Preparation:
 
     def read(
         self,
-        source: str | Sequence[str],
+        source: str,
         reading: Reading = DEFAULT_READING,
         *,
         every_row: bool = False,
@@ -311,15 +309,13 @@ class Preparation:
                 advance=advance,
             )
             return self.apply(self.check_features(table), every_row=every_row)
-        # Stores: their rows were encoded when they were written.
-        if not isinstance(source, str):
-            return self._check_encoding(add_columns(read_stores(list(source))))
         if source == STANDARD_INPUT:
 
             def read_copy(path: str) -> Table:
                 return self.read(path, reading, every_row=every_row, advance=advance)
 
             return read_standard_input(read_copy)
+        # The rows of a store were encoded when it was written.
         if find_format(source) == "store":
             return self._check_encoding(add_columns(read(source)))
         return self._read_table(source, reading, every_row, advance)

@@ -31,9 +31,9 @@ from saddlesvm.data.frames import (
     read_frame,
 )
 from saddlesvm.data.kinds import ChosenKind
-from saddlesvm.data.readers import read_source, read_stores, table_of_stores
+from saddlesvm.data.readers import read_source, table_of_store
 from saddlesvm.data.reading import DEFAULT_READING, Label, Reading
-from saddlesvm.estimators.column_passes import COLUMNS, convert_table, stored_columns
+from saddlesvm.estimators.column_passes import convert_table, stored_columns
 from saddlesvm.estimators.columns import kinds_in
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 from saddlesvm.rows.memory_plan import available_memory, memory_bytes
@@ -51,7 +51,7 @@ Advance = Callable[[float], Any]
 
 
 def read_training(
-    source: str | Sequence[str],
+    source: str,
     reading: Reading = DEFAULT_READING,
     *,
     pairwise: bool = False,
@@ -63,8 +63,8 @@ def read_training(
 
     Parameters
     ----------
-    source : str or sequence of str
-        A file, a bundled set, "-" for standard input; or several stores.
+    source : str
+        A file, a bundled set, a store, or "-" for standard input.
     reading : Reading
         A table with words that needs more than `reading.memory` is encoded into a store, which
         lives as long as the table. :meth:`Preparation.learn` treats missing values.
@@ -87,9 +87,6 @@ def read_training(
     DataError
         The data cannot be read so.
     """
-    # A list names stores, whose rows are stacked.
-    if not isinstance(source, str):
-        return add_columns(read_stores(list(source), reading.memory, n_features))
     if source == STANDARD_INPUT:
 
         def read_copy(path: str) -> Table:
@@ -162,7 +159,7 @@ def _read_table(source: str, reading: Reading, advance: Advance | None) -> Table
             advance=advance,
         )
         weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
-        table = add_columns(table_of_stores([store], source))
+        table = add_columns(table_of_store(store, source))
         return replace(
             table,
             column_facts=facts,
@@ -182,22 +179,10 @@ def _read_table(source: str, reading: Reading, advance: Advance | None) -> Table
 
 
 def add_columns(table: Table) -> Table:
-    """Return the table of stores with what encoded their rows; other tables as they are.
-
-    Raises
-    ------
-    DataError
-        The rows of several stores were not encoded alike.
-    """
-    if not table.stores:
+    """Return the table of a store with what encoded its rows; other tables as they are."""
+    if table.store is None:
         return table
-    # Two conversions learn other means and spreads, even for the same columns.
-    encodings = {store.header.get(COLUMNS) for store in table.stores}
-    if len(encodings) > 1:
-        raise DataError(
-            f"{table.source}: their rows are not encoded alike; convert the tables into one store"
-        )
-    before = stored_columns(table.stores[0])
+    before = stored_columns(table.store)
     if before is None:
         return table
     kinds = (None if before is None else kinds_in(before)) or {}
@@ -207,7 +192,7 @@ def add_columns(table: Table) -> Table:
 
 def columns_of_store(store: Store) -> list[str] | None:
     """Return the columns of the table that became a store, in words; None for other rows."""
-    return add_columns(table_of_stores([store], str(store.path))).column_facts
+    return add_columns(table_of_store(store, str(store.path))).column_facts
 
 
 def describe_columns(chosen: Mapping[str, ChosenKind]) -> list[str]:
