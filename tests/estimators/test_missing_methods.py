@@ -21,7 +21,6 @@ from saddlesvm import SVC, LinearSVC, Outcome
         (LinearSVC(multi_class="ovo", loss="logistic"), "predict_proba", "needs probability=True"),
         (LinearSVC(), "partial_fit", "solver='pegasos'"),
         (LinearSVC(solver="pegasos", penalty="l1"), "partial_fit", "penalty='l2'"),
-        (SVC(), "predict_proba", "needs probability=True"),
     ],
 )
 def test_a_missing_method_says_what_it_needs(model: Any, name: str, words: str) -> None:

@@ -219,20 +219,6 @@ def test_votes_ties_and_both_shapes():
     np.testing.assert_array_equal(own.predict(X)[clear], other.predict(X)[clear])
 
 
-@pytest.mark.parametrize("name", LABELLED)
-def test_probabilities_are_calibrated_on_rows_left_out(name):
-    X, y = data(name)
-    options = {"probability": True, "gamma": 0.3, "random_state": 0} | ({"nu": 0.2} if name == "NuSVC" else {})
-    model = getattr(ours, name)(**options).fit(X, y)
-    p = model.predict_proba(X)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    assert (model.classes_[p.argmax(axis=1)] == y).mean() > 0.9
-    np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), p)
-    two = clone(model).fit(X[50:], y[50:])
-    assert ((two.predict_proba(X[50:])[:, 1] > 0.5) == (two.predict(X[50:]) == "c")).mean() > 0.9
-    assert not hasattr(getattr(ours, name)(), "predict_proba")
-
-
 @pytest.mark.parametrize(
     "loss", ["absolute", "squared", "squared_epsilon_insensitive", "huber:delta=0.3", "pinball:tau=0.8"]
 )

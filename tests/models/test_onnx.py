@@ -133,7 +133,6 @@ def test_scores_where_there_are_probabilities() -> None:
     [
         (SVC(kernel="laplacian"), "no counterpart for the kernel 'laplacian'"),
         (SVC(break_ties=True), "break_ties=True"),
-        (SVC(probability=True), "probabilities of pairs of classes"),
         (LinearSVC(multi_class="ovo"), "pairs of classes: use multi_class='ovr'"),
     ],
     ids=repr,

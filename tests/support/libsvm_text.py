@@ -33,8 +33,6 @@ def write_libsvm(model: Any, path: Path, gamma: float = 0.0) -> None:
     lines.append(f"rho {words(-sign * np.ravel(model.intercept_))}")
     if classes is not None:
         lines.append("label " + " ".join(map(str, classes)))
-        if getattr(model, "probability", False) is True:
-            lines += [f"probA {words(model.probA_)}", f"probB {words(model.probB_)}"]
         lines.append("nr_sv " + " ".join(map(str, model.n_support_)))
     lines.append("SV")
     vectors = model.support_vectors_

@@ -37,7 +37,6 @@ LIBSVM_KERNELS = {
 }
 _KERNEL_NAMES = {"polynomial": "poly"}  # names that :class:`LibsvmModel` has for LIBSVM's
 _DEFAULTS = {"degree": 3.0, "gamma": 1.0, "coef0": 0.0}  # for kernels without the parameter
-_SIGMOIDS = ("probA", "probB")
 _LINES = (
     "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label",
     "probA", "probB", "prob_density_marks", "nr_sv",
@@ -66,9 +65,6 @@ class LibsvmModel:
     labels : int64 ndarray of shape (n_classes,), or None
         In the order of the file.
     n_support : int32 ndarray of shape (n_classes,), or None
-    sigmoids : ndarray of shape (2, n_pairs), or None
-        A and B of each pair: the probability of its first class is ``1 / (1 + exp(A f + B))`` for
-        the decision value f.
     """
 
     svm_type: str
@@ -82,7 +78,6 @@ class LibsvmModel:
     rows: np.ndarray
     labels: np.ndarray | None = None
     n_support: np.ndarray | None = None
-    sigmoids: np.ndarray | None = None
 
     def with_ascending_labels(self) -> LibsvmModel:
         """Return the model with its classes in ascending order.
@@ -99,7 +94,6 @@ class LibsvmModel:
         vector_order = np.concatenate([positions[c] for c in order])
         dual = np.empty_like(self.dual_coef)
         rho = np.empty_like(self.rho)
-        sigmoids = None if self.sigmoids is None else np.empty_like(self.sigmoids)
         pair_number = {pair: k for k, pair in enumerate(combinations(range(K), 2))}
 
         # (i, j) is a pair in the ascending order, (a, b) the same pair in the order of the file.
@@ -112,8 +106,6 @@ class LibsvmModel:
                 sign = 1.0
             old_k = pair_number[min(a, b), max(a, b)]
             rho[k] = sign * self.rho[old_k]
-            if sigmoids is not None and self.sigmoids is not None:
-                sigmoids[:, k] = self.sigmoids[:, old_k] * (1.0, sign)
             dual[j - 1, positions[a]] = sign * self.dual_coef[b - (b > a), positions[a]]
             dual[i, positions[b]] = sign * self.dual_coef[a - (a > b), positions[b]]
         return replace(
@@ -124,7 +116,6 @@ class LibsvmModel:
             rows=self.rows[vector_order],
             labels=self.labels[order],
             n_support=self.n_support[order],
-            sigmoids=sigmoids,
         )
 
 
@@ -200,7 +191,6 @@ def _check_header(lines: dict[str, str], where: str) -> tuple[dict[str, Any], in
         "rho": np.array(find_numbers(lines, "rho", n_pairs, where)),
         "labels": None,
         "n_support": None,
-        "sigmoids": None,
     }
     if has_classes:
         labels = np.array(find_whole_numbers(lines, "label", K, where), np.int64)
@@ -211,11 +201,6 @@ def _check_header(lines: dict[str, str], where: str) -> tuple[dict[str, Any], in
             )
         facts["labels"] = labels
         facts["n_support"] = n_support.astype(np.int32)
-        # A model with probabilities has a sigmoid for each pair.
-        if any(name in lines for name in _SIGMOIDS):
-            facts["sigmoids"] = np.array(
-                [find_numbers(lines, name, n_pairs, where) for name in _SIGMOIDS]
-            )
     return facts, total
 
 

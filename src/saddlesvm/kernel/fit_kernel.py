@@ -14,18 +14,15 @@ from scipy import sparse
 
 from saddlesvm.data.door import Design
 from saddlesvm.data.label_checks import check_weights
-from saddlesvm.estimators.base import Training, apply_limits, draw_seed
-from saddlesvm.estimators.calibration import fit_sigmoids, score_columns
+from saddlesvm.estimators.base import Training, draw_seed
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import gather_facts
-from saddlesvm.estimators.held_out import draw_folds, held_out_scores
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.kernel.definiteness import evidence_against
 from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows, shares_matrix
 from saddlesvm.kernel.kernel_fitted import (
     KernelFitted,
     check_kernel_rows,
-    score_later,
     starts_from,
 )
 from saddlesvm.kernel.kernel_pegasos import KernelPegasos
@@ -39,7 +36,6 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Free
 from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.runtime.clock import seconds_compiling
-from saddlesvm.runtime.interrupts import raise_interrupts
 from saddlesvm.solvers.newton import Newton
 
 if TYPE_CHECKING:
@@ -123,8 +119,6 @@ def fit_kernel(
     )
     # The warning points at the line that called `fit`.
     worst_outcome(results).warn(stacklevel=5)
-    if posed.labels is not None and template.probability:
-        fitted = calibrate_pairs(fitted, X, posed, weights)
     return replace(fitted, seconds_compiling=seconds_compiling() - compiled_before)
 
 
@@ -381,43 +375,3 @@ def gather_pairs(pairs: Pairs, results: list[FitResult]) -> dict[str, Any]:
         "duals": duals,
         "intercept": sign * np.array([result.intercept for result in results]),
     }
-
-
-def calibrate_pairs(
-    fitted: KernelFitted, X: Matrix, posed: Training, sample_weight: np.ndarray | None
-) -> KernelFitted:
-    """Return a fit with a sigmoid for each pair, fitted to scores of rows that were left out."""
-    pairs = posed.problems
-    assert isinstance(pairs, Pairs)
-    codes = pairs.codes
-    weights = posed.weights
-    precomputed = fitted.kernel.precomputed
-    # The models of the folds need no sigmoids; their gamma is that of all rows, also if it is
-    # "scale".
-    fold_options = fitted.template._options()
-    fold_options.set_params(
-        probability=False, gamma=fitted.kernel.gamma, verbose=0, checkpoint=None
-    )
-
-    def score_others(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
-        """Return the scores of rows by a model that was trained on others."""
-        template = fold_options._options()
-        if "nu" in fold_options.get_params(deep=False):
-            # A pair of classes of weights m and M, m <= M, is feasible up to nu = 2 m / (m + M).
-            inside_weights = None if weights is None else weights[inside]
-            totals = np.bincount(codes[inside], inside_weights)
-            largest_nu = 2.0 * totals.min() / (totals.min() + totals.max())
-            template.nu = min(fold_options.nu, largest_nu)
-        # Of a kernel matrix, a fold also loses the columns of the rows left out.
-        X_inside = X[np.ix_(inside, inside)] if precomputed else X[inside]
-        X_outside = X[np.ix_(outside, inside)] if precomputed else X[outside]
-        labels = pairs.classes[codes[inside]]
-        user_weights = None if sample_weight is None else sample_weight[inside]
-        with raise_interrupts(), apply_limits(template):
-            fold_model = fit_kernel(template, X_inside, labels, user_weights)
-        return score_later(fold_model, X_outside)
-
-    folds = draw_folds(codes, weights, draw_seed(fold_options.random_state))
-    scores = held_out_scores(folds, lambda rows: score_later(fitted, X[rows]), score_others)
-    columns = score_columns(Pairs(codes, pairs.classes), scores, weights)
-    return replace(fitted, calibration=fit_sigmoids(columns))

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data.door import check_design
-from saddlesvm.estimators.calibration import class_probabilities
 from saddlesvm.estimators.fitted import FitFacts, copy_options
 from saddlesvm.kernel.definiteness import make_symmetric
 from saddlesvm.kernel.mercer import Kernel, expand
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
 
 # Parameters that count when a model predicts, as in scikit-learn; the others count in the fit.
-AT_PREDICTION = ("probability", "decision_function_shape", "break_ties")
+AT_PREDICTION = ("decision_function_shape", "break_ties")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -156,15 +155,6 @@ def score_problems(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
     return np.column_stack(columns) + fitted.intercept
 
 
-def score_later(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
-    """Return the scores of the pairs, shape (rows, pairs), positive for the later class."""
-    scores = score_problems(fitted, X)
-    # Scores of two classes alone are positive for the later class already.
-    if scores.shape[1] == 1:
-        return scores
-    return -scores
-
-
 def count_votes(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
     """Return the votes of the pairs for each class, shape (rows, n_classes); of two, their score.
 
@@ -186,12 +176,6 @@ def choose_classes(fitted: KernelFitted, X: RowsLike, break_ties: bool) -> np.nd
     if not break_ties:
         votes = np.round(votes)
     return classes[votes.argmax(axis=1)]
-
-
-def find_probabilities(fitted: KernelFitted, X: RowsLike) -> np.ndarray:
-    """Return the probabilities of the classes by the sigmoids of the pairs."""
-    assert fitted.calibration is not None
-    return class_probabilities(fitted.calibration, score_later(fitted, X), pairs=True)
 
 
 def weigh_features(fitted: KernelFitted) -> Any:

@@ -71,10 +71,6 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
     labels = stored.labels
     is_binary = labels is not None and labels.size == 2
     sign = -1.0 if is_binary else 1.0
-    calibration = None
-    if stored.sigmoids is not None:
-        template.probability = True
-        calibration = np.column_stack([-stored.sigmoids[0], stored.sigmoids[1]])
     total = np.array([stored.rows.size], dtype=np.int32)
     fitted = KernelFitted(
         template=template,
@@ -86,7 +82,6 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
         # LIBSVM's score is a sum less rho.
         intercept=-sign * stored.rho,
         labels=None if labels is None else Labels(labels),
-        calibration=calibration,
         notes={"written by": f"LIBSVM ({stored.svm_type})"},
     )
     return make_machine(fitted)

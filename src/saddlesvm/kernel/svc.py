@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.estimators.base import Labels, Training
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
@@ -20,7 +18,6 @@ from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.kernel.kernel_fitted import (
     choose_classes,
     count_votes,
-    find_probabilities,
     held_machine,
     score_problems,
 )
@@ -40,28 +37,18 @@ from saddlesvm.runtime.allowed import (
     Allowed,
     names,
 )
-from saddlesvm.runtime.available import available_if
 from saddlesvm.runtime.option_names import INTERCEPTS, SCORE_SHAPES, Intercept, ScoreShape
 
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
-CLASSIFIER = SavedNames(
-    (*KERNEL.arrays, "class_weight_", "calibration_", "n_iter_"), KERNEL.matrices
-)
+CLASSIFIER = SavedNames((*KERNEL.arrays, "class_weight_", "n_iter_"), KERNEL.matrices)
 OF_CLASSIFIERS = {
     "break_ties": TRUTH,
     "class_weight": CLASS_WEIGHT,
     "decision_function_shape": names(*SCORE_SHAPES),
-    "probability": TRUTH,
     "random_state": SEED,
 }
-
-
-def _gives_probabilities(model: Any) -> bool:
-    if not model.probability:
-        raise AttributeError("predict_proba needs probability=True")
-    return True
 
 
 def pose_pairs(
@@ -71,13 +58,6 @@ def pose_pairs(
     classes, codes = encode_labels(y, n)
     weights, _ = weigh_rows(machine.class_weight, classes, codes, sample_weight)
     return Training(Pairs(codes, classes), loss, weights, Labels(classes))
-
-
-def find_sigmoids(model: object) -> np.ndarray:
-    """Return slope and offset of each pair's sigmoid, shape (pairs, 2); empty without them."""
-    check_is_fitted(model)
-    found: np.ndarray = getattr(model, "calibration_", np.empty((0, 2)))
-    return found
 
 
 @register_estimator(task="classification", saved=CLASSIFIER, linear=False)
@@ -117,11 +97,6 @@ class SVC(ClassifierMixin, KernelMachine):
         Constant of the polynomial and sigmoid kernels.
     shrinking : bool, default=True
         Skip rows that stay outside the margin, and check them again later.
-    probability : bool, default=False
-        For ``predict_proba``, fit a sigmoid for each pair of classes to the scores of held-out rows
-        in five folds. The probabilities of several pairs are coupled as in LIBSVM (Wu, Lin and
-        Weng, 2004). Rows have the weights of their classes. The only row of a class is never held
-        out. ``predict`` returns the class with the largest probability.
     tol : float, default=1e-3
         Relative duality gap to prove for each pair.
     gap : float, default=0.0
@@ -192,11 +167,6 @@ class SVC(ClassifierMixin, KernelMachine):
     intercept_ : ndarray of shape (n_pairs,)
     n_support_ : ndarray of shape (n_classes,)
         Support vectors of each class.
-    probA_, probB_ : ndarray of shape (n_pairs,)
-        LIBSVM's parameters of the sigmoids; empty without them.
-    calibration_ : ndarray of shape (n_pairs, 2)
-        With `probability`: slope and offset of each sigmoid of the scores that are positive for the
-        later class.
     classes_, class_weight_ : ndarray of shape (n_classes,)
     fit_status_ : int
         0 if the requested gap was proven, else 1.
@@ -237,7 +207,6 @@ class SVC(ClassifierMixin, KernelMachine):
     (1.0, True)
     """
 
-    probability: bool = False
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     decision_function_shape: ScoreShape = "ovr"
     break_ties: bool = False
@@ -281,8 +250,6 @@ class SVC(ClassifierMixin, KernelMachine):
         """The class of each row, shape (rows,): the class with most votes; `break_ties` decides
         ties.
 
-        With `probability` the class with the largest probability.
-
         Raises
         ------
         ValueError
@@ -291,49 +258,7 @@ class SVC(ClassifierMixin, KernelMachine):
         fitted = held_machine(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False if decision_function_shape='ovo'")
-        if self.probability and hasattr(self, "calibration_"):
-            found: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
-            return found
         return choose_classes(fitted, X, self.break_ties)
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: RowsLike) -> np.ndarray:
-        """Probabilities of the classes, shape (rows, n_classes).
-
-        Each pair has a curve of its score, fitted to rows that were left out; the probabilities of
-        several pairs are coupled (Wu, Lin and Weng, 2004), as in LIBSVM.
-
-        Raises
-        ------
-        NotFittedError
-            The model was fitted with ``probability=False``.
-        """
-        fitted = held_machine(self)
-        if fitted.calibration is None:
-            raise NotFittedError(
-                "predict_proba is not available when fitted with probability=False: fit again"
-            )
-        return find_probabilities(fitted, X)
-
-    @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: RowsLike) -> np.ndarray:
-        """Logarithms of the probabilities."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    @property
-    def probA_(self) -> np.ndarray:
-        """LIBSVM's A of each pair's sigmoid; empty without probabilities.
-
-        The probability of the earlier class is ``1 / (1 + exp(A f + B))`` for a score f that is
-        positive for it.
-        """
-        return -find_sigmoids(self)[:, 0]
-
-    @property
-    def probB_(self) -> np.ndarray:
-        """LIBSVM's B; see :attr:`probA_`."""
-        return find_sigmoids(self)[:, 1]
 
     def _make_loss(self) -> Loss:
         loss = check_kernel_loss(make_loss(self.loss, task="classification"))
@@ -366,8 +291,7 @@ class NuSVC(ClassifierMixin, KernelMachine):
     nu : float, default=0.5
         At most this share of the rows is inside the margin, and at least this share are support
         vectors. `nu` is at most twice the share of the smaller class.
-    kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose,
-    max_iter, \
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, max_iter, \
 decision_function_shape, break_ties, random_state, max_time, keep, gap, solver, n_jobs, \
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
@@ -390,7 +314,6 @@ callbacks, warm_start, checkpoint
     (True, True)
     """
 
-    probability: bool = False
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     decision_function_shape: ScoreShape = "ovr"
     break_ties: bool = False
@@ -402,10 +325,6 @@ callbacks, warm_start, checkpoint
     # A fit of NuSVC has the form of one of SVC: the same functions serve it.
     decision_function = SVC.decision_function
     predict = SVC.predict
-    predict_proba = vars(SVC)["predict_proba"]
-    predict_log_proba = vars(SVC)["predict_log_proba"]
-    probA_ = SVC.probA_
-    probB_ = SVC.probB_
     _pose = pose_pairs
 
     def _make_loss(self) -> Loss:

@@ -81,8 +81,8 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     ------
     ValueError
         scikit-learn has no class with these predictions: other kernels, ``break_ties`` with more
-        than two classes, several labels, ``multi_class="ovo"``, probabilities of ``SVC`` and
-        ``NuSVC``, or probabilities of a loss other than the logistic loss.
+        than two classes, several labels, ``multi_class="ovo"``, or probabilities of a loss other
+        than the logistic loss.
 
     Examples
     --------
@@ -257,12 +257,6 @@ def _kernel_machine(model: Estimator, kind: type[BaseEstimator]) -> BaseEstimato
     if many and model.break_ties:
         raise ValueError(
             "ONNX has no counterpart for break_ties=True with more than two classes: fit without it"
-        )
-    if getattr(model, "probability", False):
-        raise ValueError(
-            "ONNX has no counterpart for probabilities of pairs of classes: fit with "
-            "probability=False, or put the "
-            "machine into CalibratedClassifierCV"
         )
     name = "poly" if kernel.name == "polynomial" else kernel.name
     if name == "poly" and not float(kernel.degree).is_integer():
