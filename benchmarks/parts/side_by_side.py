@@ -104,10 +104,6 @@ def works(share: int) -> dict[str, dict[str, tuple[Callable[..., Data], tuple[An
             "C = 100, dense 20,000 x 1,200, squared hinge": (dense, (m, 1_200), fit("squared_hinge", 1e-6, 100.0)),
             "C = 100, dense 20,000 x 1,200, logistic": (dense, (m, 1_200), fit("logistic", 1e-6, 100.0)),
             "C = 100, sparse 100,000 x 47,000, logistic": (sparse, (5 * m,), fit("logistic", 1e-6, 100.0)),
-        },
-        "descent": {
-            "C = 1, sparse 100,000 x 47,000, squared hinge": (sparse, (5 * m,), fit("squared_hinge")),
-            "C = 1, sparse 100,000 x 47,000, logistic": (sparse, (5 * m,), fit("logistic")),
             "C = 1, dense 100,000 x 512, squared hinge": (dense, (5 * m, 512), fit("squared_hinge")),
             "C = 1, dense 100,000 x 512, logistic": (dense, (5 * m, 512), fit("logistic")),
             "C = 1, dense 100,000 x 512, float32, logistic": (dense, (5 * m, 512, 2, np.float32), fit("logistic")),

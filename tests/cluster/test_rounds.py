@@ -18,6 +18,7 @@ from saddlesvm.cluster.rounds import (
     DualOrder,
     DualRounds,
     improve,
+    safe_share,
     zero_duals,
 )
 from saddlesvm.fit.loop import fit
@@ -176,3 +177,23 @@ def test_what_leaves_a_partition_does_not_grow_with_its_rows() -> None:
         [part] = split(matrix(n, D), labels(matrix(n, D), Hinge()), 1, Hinge())
         sizes.append(improve(part, zero_duals(part, 1), np.zeros((1, D + 1)), order).sent)
     assert sizes[0] == sizes[1]
+
+
+def test_sigma_follows_interference_between_one_and_the_number_of_partitions() -> None:
+    X = matrix(N, D)
+    parts = split(X, labels(X, Hinge()), 4, Hinge())
+    rounds = DualRounds(ClusterPlan(Hinge(), 1.0, N, 1, D), Engine(parts))
+    rounds.begin()
+    rounds.follow_interference(0, 3.0, 1.0)
+    assert rounds.sigmas[0] == 3.0
+    rounds.follow_interference(0, 0.0, 1.0)
+    assert 2.0 < rounds.sigmas[0] < 3.0
+    rounds.follow_interference(0, 9.0, 1.0)
+    assert rounds.sigmas[0] == 4.0
+
+
+def test_the_share_taken_is_where_the_bound_is_largest() -> None:
+    assert safe_share(1.0, 1.0) == 1.0
+    assert safe_share(0.5, 1.0) == 1.0
+    assert safe_share(0.2, 1.0) == pytest.approx(0.2)
+    assert safe_share(-1.0, 1.0) == 0.0

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from saddlesvm import DCD, SDCA, SVC, LinearSVC, LinearSVCCV, LinearSVR, Pegasos
 from saddlesvm.data.door import check_design
+from saddlesvm.multiclass.sub_problems import threads_each
 from support.estimating import two_blobs
 
 EXCUSED = {
@@ -187,6 +188,14 @@ def test_one_vs_rest_in_threads_is_the_same():
     assert (one.coef_ == two.coef_).all()
     assert len(one.certificates_) == 3
     assert one.dual_coef_.shape == (3, 150)
+
+
+def test_threads_are_not_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saddlesvm.multiclass.sub_problems.cpu_count", lambda: 8)
+    monkeypatch.setattr("saddlesvm.multiclass.sub_problems.effective_n_jobs", lambda n_jobs: n_jobs or 1)
+    assert [threads_each(jobs, 8) for jobs in (1, 2, 3, 8)] == [8, 4, 2, 1]
+    assert threads_each(1, 100) == 8
+    assert threads_each(1, None) == 1
 
 
 def test_dual_coef_gives_coef(blobs):

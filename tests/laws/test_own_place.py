@@ -22,14 +22,13 @@ from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import Dense, as_rows
 from saddlesvm.solvers import SOLVERS, Auto, Newton
-from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import csr, distance_bound, labels, matrix, named
 from support.mapped import mapped
 from support.own_descent import TwoPointDescent
 from support.own_place import Packed, packed
 
 LIMITS = Limits(tol=1e-6, max_epochs=300.0)
-EVERY = {**{name: kind() for name, kind in SOLVERS.items()}, "threads": ParallelDCD(2)}
+EVERY = {name: kind() for name, kind in SOLVERS.items()}
 LOSSES = [Hinge(), SquaredHinge(), Logistic(), EpsilonInsensitive(0.2)]
 OVER_PASSES = {"auto", "newton"}
 LARGE = 18_000  # rows of 60 features, which take more than half of the least memory

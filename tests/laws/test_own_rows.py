@@ -14,13 +14,12 @@ from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.matrix import as_rows, register_rows
 from saddlesvm.solvers import SOLVERS
-from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import distance_bound, matrix, named
 from support.own_descent import TwoPointDescent
 from support.own_rows import Differences, axpy, dot
 
 LIMITS = Limits(tol=1e-6, max_epochs=2000.0)
-EVERY = {**{name: kind() for name, kind in SOLVERS.items()}, "threads": ParallelDCD(2)}
+EVERY = {name: kind() for name, kind in SOLVERS.items()}
 ANY_ROWS = {"dcd", "sdca"}
 N = 120
 

@@ -30,7 +30,6 @@ from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
-from saddlesvm.solvers.threaded.descent import ParallelDCD
 from support import csr, labels, matrix
 from support.classes import blobs
 from support.mapped import files, mapped, mapped_csr, streamed
@@ -120,13 +119,13 @@ def cells() -> dict[str, Cell]:
 def of_first_order() -> Iterator[tuple[str, Cell]]:
     """Machines of two classes in memory, by coordinate descent and Pegasos."""
     averaged = (SDCA("replacement", "sgd", "average"), SDCA(output="random"), Pegasos(output="random"))
-    for solver in (SDCA(), DCD(), Pegasos(4), DCD(stopping="both", threshold=1e-9), ParallelDCD(2), *averaged):
+    for solver in (SDCA(), DCD(), Pegasos(4), DCD(stopping="both", threshold=1e-9), *averaged):
         yield "hinge", Cell(binary(Hinge(), C=0.1), solver, LIMITS, True)
     yield "logistic", Cell(binary(Logistic()), SDCA(), EARLY, True)
     yield "epsilon", Cell(binary(EpsilonInsensitive(0.1)), SDCA(), EARLY, False)
     large = {"n": 3_000, "d": 40, "C": 10.0, "intercept": "regularized"}
     for loss in LOSSES:
-        yield f"large {type(loss).__name__}", Cell(binary(loss, **large), ParallelDCD(2), EARLY, False)
+        yield f"large {type(loss).__name__}", Cell(binary(loss, **large), DCD(), EARLY, False)
 
 
 def of_newton() -> Iterator[tuple[str, Cell]]:

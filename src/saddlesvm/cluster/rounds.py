@@ -17,7 +17,8 @@ rounds without it, and below 0.05 with it.
 partition it takes hundreds.
 
 Source: Ma, Smith, Jaggi and others (2015), "Adding vs. averaging in distributed primal-dual
-optimization", algorithm 1; the local solver is :class:`~saddlesvm.solvers.dcd.DCD`.
+optimization", algorithm 1 and equations (9) and (11); the local solver is
+:class:`~saddlesvm.solvers.dcd.DCD`.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import SUMS, conjugate_sum, sums_and_pull
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.threaded.aggregation import follow, measure_rho, new_scaling, safe_share
 
 PASSES = 3.0  # over its rows that a partition does in a round; a guess
 SEED_STEP = 7919  # between the seeds of two rounds: a prime
 # Share of the rows (or of the targets' variance) that differs among partitions; a guess.
 ALIKE = 0.2
+FADING = 0.9  # weight of the earlier rho in the new one, if rho falls; a guess
 MOST_HANDS = 16  # partitions to which one partition deals out its rows, at most; a guess
 
 
@@ -227,7 +228,8 @@ class DualRounds(ClusterMethod):
         problems = self.plan.problems
         self.pulls = self.W.copy()  # the dual sums, which are the weights if the penalty is l2
         self.shares = np.zeros(problems)
-        self.scaling = np.tile(new_scaling(), (problems, 1))
+        self.rhos = np.ones(problems)
+        self.sigmas = np.ones(problems)
         self.duals = [self.engine.run(zero_duals, part, problems) for part in self.engine.parts]
 
     def one_round(self) -> Outcome | None:
@@ -237,7 +239,7 @@ class DualRounds(ClusterMethod):
         self.certify(answer.found)
         self.rounds += 1
         sent_down = self.W.nbytes * len(self.engine.parts)
-        sigma = float(self.scaling["sigma"].max())
+        sigma = float(self.sigmas.max())
         self.record(answer, time.perf_counter() - began, sent_down, sigma=sigma)
         self.take(answer.found)
         return self.find_outcome()
@@ -268,9 +270,9 @@ class DualRounds(ClusterMethod):
     def order(self, passes: float = PASSES) -> DualOrder:
         """Return the question of the next round."""
         plan = self.plan
-        sigmas = self.scaling["sigma"][:, 0].copy()
         seed = plan.seed + SEED_STEP * self.rounds
         shares = self.shares.copy()
+        sigmas = self.sigmas.copy()
         return DualOrder(shares, sigmas, self.live.copy(), plan.loss, plan.C, seed, passes)
 
     def find_left(self, former: Sequence[object], is_known: bool) -> list[object]:
@@ -309,10 +311,29 @@ class DualRounds(ClusterMethod):
             gain = self.plan.C * fallen - float(self.W[k] @ move)
             self.shares[k] = safe_share(gain, square)
             self.pulls[k] += self.shares[k] * move
-            # Sigma follows how much the partitions interfered.
-            measure_rho(self.scaling[k], square, report.squares[k])
-            follow(self.scaling[k], len(self.engine.parts))
+            self.follow_interference(k, square, float(report.squares[k]))
         self.W = np.stack([self.plan.regularizer.weights(pull) for pull in self.pulls])
+
+    def follow_interference(self, k: int, square_of_sum: float, sum_of_squares: float) -> None:
+        """Let sigma of problem k follow how much the partitions interfered in a round."""
+        # rho = ||sum_k v_k||^2 / sum_k ||v_k||^2 (sigma'_min of equation 11); 1 if nothing moved.
+        rho = 1.0
+        if sum_of_squares > 0.0:
+            rho = square_of_sum / sum_of_squares
+        # It rises at once and falls slowly. The number of partitions is always safe.
+        self.rhos[k] = max(rho, FADING * self.rhos[k] + (1.0 - FADING) * rho)
+        self.sigmas[k] = np.clip(self.rhos[k], 1.0, len(self.engine.parts))
+
+
+def safe_share(linear_gain: float, square_of_sum: float) -> float:
+    """Return the share of a change, in [0, 1], with the largest sure rise of the dual.
+
+    The rise is at least ``share linear_gain - share^2 square_of_sum / 2``, because the gain without
+    the quadratic term is concave.
+    """
+    if linear_gain >= 0.5 * square_of_sum:
+        return 1.0
+    return max(linear_gain / square_of_sum, 0.0)
 
 
 def certify_zero(plan: ClusterPlan, engine: Engine) -> list[Certificate]:

@@ -39,7 +39,6 @@ from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.small.small_newton import small_phase
-from saddlesvm.solvers.threaded.descent import with_threads
 
 AUTO = Auto()
 AT_ONCE = 2**22  # dual variables that are made sparse at once; derived: 32 MB
@@ -263,7 +262,7 @@ class LinearRows:
             start = self.former.start(sub, problem, len(fits.problems), alone)
         if self.former and start is not None:
             solver = self.former.solver(solver, sub.index)
-        own = {"solver": with_threads(problem, solver), "start": start}
+        own = {"solver": solver, "start": start}
         if self.reads_together:
             # All fits with the same seed read the same blocks.
             own["seed"] = fits.seed

@@ -281,11 +281,6 @@ class Problem(Weighted):
         found[self.members] = self.row_weights[self.members]
         return found
 
-    @property
-    def reading_time(self) -> float:
-        """A rough lower bound on the seconds of a pass over the members in order."""
-        return self.X.reading_time(self.members.size * self.values_per_row)
-
     @cached_property
     def passes(self) -> Passes:
         """How to pass over the members."""

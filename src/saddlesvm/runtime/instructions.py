@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -35,7 +34,6 @@ I8 = ir.IntType(8)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 I128 = ir.IntType(128)
-ONE = ir.Constant(I64, 1)
 
 
 def prefetch_line(builder: ir.IRBuilder, data: ir.Value, offset: ir.Value) -> None:
@@ -76,45 +74,6 @@ def single_bits(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     return builder.bitcast(x, I32)
 
 
-def add_one(builder: ir.IRBuilder, gate: ir.Value, place: ir.Value) -> ir.Value:
-    """Add 1 to a number of the gate, for all threads at once, and return the number before."""
-    return builder.atomic_rmw("add", builder.gep(gate, [place]), ONE, "acq_rel")
-
-
-def read(builder: ir.IRBuilder, gate: ir.Value, place: ir.Value) -> ir.Value:
-    """Return a number of the gate, as all threads see it."""
-    return builder.load_atomic(builder.gep(gate, [place]), "acquire", 8)
-
-
-def write(builder: ir.IRBuilder, gate: ir.Value, place: ir.Value, value: ir.Value) -> None:
-    """Set a number of the gate, for all threads to see."""
-    builder.store_atomic(value, builder.gep(gate, [place]), "release", 8)
-
-
-def raise_from(builder: ir.IRBuilder, gate: ir.Value, place: ir.Value, value: ir.Value) -> ir.Value:
-    """Add 1 to a number of the gate if it is still `value`, and return if it was."""
-    address = builder.gep(gate, [place])
-    answer = builder.cmpxchg(address, value, builder.add(value, ONE), "acq_rel", "acquire")
-    return builder.extract_value(answer, 1)
-
-
-def give_way(builder: ir.IRBuilder) -> None:
-    """Let another thread use the core."""
-    _call_system(builder, "sched_yield")
-
-
-def nap(builder: ir.IRBuilder, microseconds: ir.Value) -> None:
-    """Sleep for some microseconds."""
-    _call_system(builder, "usleep", microseconds)
-
-
-def _call_system(builder: ir.IRBuilder, name: str, *arguments: ir.Value) -> None:
-    """Call a function of POSIX with whole numbers of 32 bits."""
-    if os.name == "posix":
-        kind = ir.FunctionType(I32, [I32] * len(arguments))
-        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
-
-
 def high_product(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
     """Return the upper 64 bits of the 128-bit product of two uint64."""
     product = builder.mul(builder.zext(a, I128), builder.zext(b, I128))
@@ -145,12 +104,6 @@ WRITERS: dict[str, tuple[Writer, types.Type, tuple[Any, ...]]] = {
     "bits_of": (bits_of, types.int64, (types.float64,)),
     "double_of": (double_of, types.float64, (types.int64,)),
     "single_bits": (single_bits, types.int32, (types.float32,)),
-    "add_one": (add_one, types.int64, (types.Array, types.intp)),
-    "read": (read, types.int64, (types.Array, types.intp)),
-    "write": (write, types.void, (types.Array, types.intp, types.int64)),
-    "raise_from": (raise_from, types.boolean, (types.Array, types.intp, types.int64)),
-    "give_way": (give_way, types.void, ()),
-    "nap": (nap, types.void, (types.uint32,)),
     "high_product": (high_product, types.uint64, (types.uint64, types.uint64)),
     "leading_zeros": (leading_zeros, types.uint64, (types.uint64,)),
     "half_of": (half_of, types.float32, (types.uint16,)),

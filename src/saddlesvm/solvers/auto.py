@@ -38,7 +38,7 @@ from saddlesvm.solvers.base import EPOCH_ROUNDING, nothing
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import CALLS, epoch_cost, values_cost
 from saddlesvm.solvers.curvature import coordinate_curvature, count_bending, needs_no_proximity
-from saddlesvm.solvers.dcd import descend
+from saddlesvm.solvers.dcd import DCD, descend
 from saddlesvm.solvers.linear_algebra import factor_cost
 from saddlesvm.solvers.memory_equations import expected_seconds
 from saddlesvm.solvers.newton import Newton, has_share, is_device, suits
@@ -52,7 +52,6 @@ from saddlesvm.solvers.phases import (
     in_words,
 )
 from saddlesvm.solvers.small.small_newton import SMALL, small_phase
-from saddlesvm.solvers.threaded.descent import with_threads
 
 if TYPE_CHECKING:
     from saddlesvm.solvers.base import SolverBase
@@ -342,7 +341,7 @@ class Auto(Choosing):
             return SMALL[state.phase]
         if state.phase == FEATURES:
             return Columns()
-        return self.finish if state.phase == FINISH else with_threads(problem)
+        return self.finish if state.phase == FINISH else DCD()
 
     # ---- Seconds of the finish
 

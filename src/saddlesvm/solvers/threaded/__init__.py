@@ -1,1 +1,0 @@
-"""Dual coordinate descent by several threads on one problem."""
