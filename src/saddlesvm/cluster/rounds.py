@@ -304,7 +304,7 @@ class DualRounds(ClusterMethod):
         at most ``w . m + ||m||^2 / 2``. So the partitions' steps are the same for the elastic net.
         """
         self.shares[:] = 0.0
-        for k in np.flatnonzero(self.live):
+        for k in np.flatnonzero(self.live).tolist():
             move = report.moves[k]
             square = float(move @ move)
             fallen = report.found[k, 1] - report.proposed[k]
