@@ -28,10 +28,13 @@ silent = np.errstate(all="ignore")
 NEEDED = ("dot", "axpy", "squared_norm")  # operations that rows from outside must have
 
 
-def is_little(values: int, rows: int, columns: int) -> bool:
-    """Return True if work on so many stored values, in so many rows, is small."""
+def is_little(values: int, rows: int, columns: int, times: float = 1.0) -> bool:
+    """Return True if work on so many stored values, in so many rows, is small.
+
+    `times` multiplies the values that are small, but not the work of Newton's equations.
+    """
     step = float(rows) * columns * min(rows, columns)
-    return values + Most.per_row * rows <= Most.values and step <= Most.step
+    return values + Most.per_row * rows <= times * Most.values and step <= Most.step
 
 
 def in_arrays(X: Any) -> bool:
