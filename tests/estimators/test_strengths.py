@@ -11,7 +11,6 @@ from sklearn.datasets import make_classification
 
 from saddlesvm import SVC, SVR, AutomaticC, LinearSVC, LinearSVCCV, LinearSVR, NotCertifiedWarning, NuSVR, Outcome
 from saddlesvm.cli import main
-from saddlesvm.kernel.kernel_path import kernel_path
 from saddlesvm.lab.comparison import compare
 
 X, Y = make_classification(60, 4, flip_y=0.2, random_state=0)
@@ -38,7 +37,6 @@ def test_no_strength_beyond_the_limits_on_paths(given: Any) -> None:
         lambda: LinearSVC.path(X, Y, C=(given, 1.0)),
         lambda: LinearSVC.path(X, Y, lam=(1.0, given)),
         lambda: LinearSVCCV(Cs=[1.0, given]).fit(X, Y),
-        lambda: kernel_path(SVC(), X, Y, Cs=[1.0, given]),
         lambda: LinearSVC(C=AutomaticC(high=given)).fit(X, Y),
         lambda: compare(X, Y, solvers="dcd", C=given),
     ]

@@ -1,4 +1,4 @@
-"""Kernel machines that begin where others ended: warm starts, paths over C and nu, checkpoints."""
+"""Kernel machines that begin where others ended: warm starts, checkpoints."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from sklearn.preprocessing import scale
 
 import saddlesvm as ours
 from saddlesvm import NotCertifiedWarning, Outcome
-from saddlesvm.kernel import kernel_problem as kernel_module
 from saddlesvm.kernel.decomposition import Decomposition
-from saddlesvm.kernel.kernel_path import kernel_path
 
 MACHINES = {
     "SVC": {"C": 2.0}, "NuSVC": {"nu": 0.2}, "SVR": {"C": 2.0}, "NuSVR": {"nu": 0.4}, "OneClassSVM": {"nu": 0.2},
@@ -52,44 +50,11 @@ def test_a_warm_start_reaches_the_same_optimum(name):
     same_optimum(again, fresh)
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_a_path_has_the_models_of_single_fits(name):
-    model, X, y = machine(name, tol=1e-5)
-    grid: dict[str, Any] = {"nus": [0.1, 0.3]} if "nu" in MACHINES[name] else {"Cs": [10.0, 0.1, 1.0]}
-    path = kernel_path(model, X, y, **grid)
-    assert path.values.tolist() == sorted(next(iter(grid.values())))
-    assert not hasattr(model, "dual_coef_")
-    for value, found in zip(path.values, path.models, strict=True):
-        assert not found.warm_start
-        alone = clone(model).set_params(**{path.name: float(value)}).fit(X, y)
-        same_optimum(found, alone)
-
-
-def test_a_path_computes_the_kernel_matrix_once(monkeypatch):
-    asked = []
-    plain = kernel_module.gram
-    monkeypatch.setattr(kernel_module, "gram", lambda *given: asked.append(1) or plain(*given))
-    for name in ("SVC", "SVR"):
-        model, X, y = machine(name)
-        kernel_path(model, X, y, Cs=[0.1, 1.0, 10.0])
-    assert len(asked) == 2
-
-
 def test_classes_that_overlap_leave_no_margin_until_nu_is_raised():
     X, y = make_moons(150, noise=0.3, random_state=0)
     with pytest.warns(NotCertifiedWarning, match="nu is too small"):
         ours.NuSVC(nu=0.1, kernel="linear").fit(X, y)
     assert ours.NuSVC(nu=0.8, kernel="linear").fit(X, y).outcome_ is Outcome.CERTIFIED
-
-
-def test_grids_that_are_none_are_refused():
-    model, X, y = machine("SVC")
-    with pytest.raises(ValueError, match="either Cs or nus"):
-        kernel_path(model, X, y)
-    with pytest.raises(ValueError, match="SVC has no nu"):
-        kernel_path(model, X, y, nus=[0.1])
-    with pytest.raises(ValueError, match="leave lam and checkpoint out"):
-        kernel_path(model.set_params(checkpoint="x"), X, y, Cs=[1.0])
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -7,7 +7,6 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from saddlesvm import SVC, certify_kernel
-from saddlesvm.kernel.kernel_path import kernel_path
 
 X, y = make_blobs(1200, 5, centers=3, cluster_std=4.0, random_state=0)
 
@@ -20,10 +19,3 @@ def test_each_pair_is_certified_in_its_problem(weighted: bool) -> None:
     assert model.certificate_.relative_gap <= 1e-4
     assert judged.primal == pytest.approx(model.certificate_.primal, rel=1e-9)
     assert judged.dual == pytest.approx(model.certificate_.dual, rel=1e-9)
-
-
-def test_a_path_that_shares_the_matrix_ends_at_the_same_optimum() -> None:
-    model = SVC(C=2.0).fit(X, y)
-    path = kernel_path(SVC(), X, y, Cs=[1.0, 2.0])
-    other = path.models[1].certificate_
-    assert max(model.certificate_.dual, other.dual) <= min(model.certificate_.primal, other.primal)

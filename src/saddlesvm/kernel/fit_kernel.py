@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from saddlesvm.data.door import Design
 from saddlesvm.data.label_checks import check_weights
 from saddlesvm.estimators.base import Training, draw_seed
 from saddlesvm.estimators.class_weights import class_factors
@@ -26,17 +25,13 @@ from saddlesvm.kernel.kernel_fitted import (
     starts_from,
 )
 from saddlesvm.kernel.kernel_pegasos import KernelPegasos
-from saddlesvm.kernel.kernel_problem import FEW, MIDDLE, KernelFacts, has_shared, shared_facts
+from saddlesvm.kernel.kernel_problem import MIDDLE
 from saddlesvm.kernel.mercer import WITHOUT_GAMMA, Kernel, Matrix, resolve_gamma
-from saddlesvm.kernel.nu_machines import Novelty, NuRegression
+from saddlesvm.kernel.nu_machines import NuRegression
 from saddlesvm.multiclass.fits import Fits, no_callbacks
-from saddlesvm.multiclass.linear_fit import FitRows, LinearRows, rows_of
 from saddlesvm.multiclass.sub_problems import Pairs, workers, worst_outcome
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.intercepts import Free
-from saddlesvm.rows.memory_plan import demand_room_for_weights
 from saddlesvm.runtime.clock import seconds_compiling
-from saddlesvm.solvers.newton import Newton
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
@@ -48,19 +43,6 @@ STRONGER = (1.0, 1e3, 1e6, 1e9, 1e12)
 UNREACHED = 0.01  # share of its bound that a dual variable may have then (guessed)
 
 
-class KnownFacts:
-    """The facts of a set of points, computed at first use, for several fits on the same points."""
-
-    def __init__(self) -> None:
-        self.found: list[KernelFacts | None] = []
-
-    def find(self, kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
-        """Return the facts of the rows of X; None if these are too many to be held."""
-        if not self.found:
-            self.found.append(shared_facts(kernel, X, megabytes))
-        return self.found[0]
-
-
 def fit_kernel(
     template: Estimator,
     X: Any,
@@ -68,7 +50,6 @@ def fit_kernel(
     sample_weight: ArrayLike | None,
     *,
     former: KernelFitted | None = None,
-    known: KnownFacts | None = None,
 ) -> KernelFitted:
     """Fit a kernel machine.
 
@@ -80,8 +61,6 @@ def fit_kernel(
         As in :meth:`saddlesvm.SVC.fit`.
     former : KernelFitted, optional
         An earlier fit on the same rows, whose solution is the starting point.
-    known : KnownFacts, optional
-        The kernel matrix of the rows, if several fits share it, such as the fits of a path.
     """
     compiled_before = seconds_compiling()
     loss = template._check_options()
@@ -91,7 +70,7 @@ def fit_kernel(
     weights = check_weights(sample_weight, n)
     kernel = make_kernel(template, X, weights)
     # chosen_C is the finite C that stands for an infinite one; else None.
-    results, C, chosen_C = solve_strongly(template, kernel, X, posed, former, known)
+    results, C, chosen_C = solve_strongly(template, kernel, X, posed, former)
 
     # The support vectors and their coefficients; those of a classifier class by class.
     pairs = posed.problems
@@ -107,7 +86,9 @@ def fit_kernel(
     if sparse.issparse(X):
         expansion["duals"] = type(vectors)(expansion["duals"])
     facts = gather_facts(results) | expansion
-    fitted = KernelFitted(
+    # The warning points at the line that called `fit`.
+    worst_outcome(results).warn(stacklevel=5)
+    return KernelFitted(
         template=template,
         kernel=kernel,
         vectors=vectors,
@@ -115,11 +96,9 @@ def fit_kernel(
         C=C,
         chosen_C=chosen_C,
         labels=posed.labels,
+        seconds_compiling=seconds_compiling() - compiled_before,
         **facts,
     )
-    # The warning points at the line that called `fit`.
-    worst_outcome(results).warn(stacklevel=5)
-    return replace(fitted, seconds_compiling=seconds_compiling() - compiled_before)
 
 
 def make_kernel(template: Estimator, X: Matrix, weights: np.ndarray | None) -> Kernel:
@@ -137,17 +116,16 @@ def solve_strongly(
     X: Matrix,
     posed: Training,
     former: KernelFitted | None,
-    known: KnownFacts | None,
 ) -> tuple[list[FitResult], float, float | None]:
     """Fit every sub-problem; return the results, C, and the C that was tried for C=inf, or None."""
     strength = template._strength()
     C = strength.get("C", 1.0)
     if not math.isinf(C):
-        return solve_problems(template, kernel, X, posed, strength, former, known), C, None
+        return solve_problems(template, kernel, X, posed, strength, former), C, None
     # C=inf: raise C until no dual variable comes near its bound C s_i. Without active bounds every
     # larger C has the same optimum, and so has C=inf.
     for C in STRONGER:
-        results = solve_problems(template, kernel, X, posed, {"C": C}, former, known)
+        results = solve_problems(template, kernel, X, posed, {"C": C}, former)
         ended_early = any(result.outcome in EARLY for result in results)
         if ended_early or not reaches(results, posed.weights):
             return results, C, C
@@ -174,7 +152,6 @@ def solve_problems(
     posed: Training,
     strength: dict[str, float],
     former: KernelFitted | None,
-    known: KnownFacts | None,
 ) -> list[FitResult]:
     """Fit every sub-problem for a given C or lambda, in the quickest way."""
     machine = template._machine()
@@ -186,31 +163,20 @@ def solve_problems(
         if (targets == targets[0]).all() and not evidence_against(kernel, X):
             return [flat_result(template, targets)]
 
-    # One class of many rows with the linear kernel: the weights of the features do not grow with
-    # the rows.
-    plain_solver = template.solver == "auto"
-    if isinstance(machine, Novelty) and kernel.metric == "linear" and plain_solver and n > FEW:
-        return solve_weights(template, machine, X, posed, strength)
-
     # If the pairs share one kernel matrix, sort its rows by class: each pair then has two
     # consecutive stretches of it. Two classes are one problem, which holds a matrix up to MIDDLE
     # rows.
     order = None
     if isinstance(problems, Pairs) and not problems.sorted:
         may_share = problems.classes.size > 2 or n <= MIDDLE
-        cache_size = template.cache_size
-        shares = shares_matrix(kernel, X, problems, machine, cache_size)
-        # The fits of a path share what is known of the rows in any case.
-        if known is not None:
-            shares = has_shared(kernel, X, cache_size)
-        if may_share and shares:
+        if may_share and shares_matrix(kernel, X, problems, machine, template.cache_size):
             order = np.argsort(problems.codes, kind="stable")
             weights = None if posed.weights is None else posed.weights[order]
             sorted_pairs = Pairs(problems.codes[order], problems.classes)
             posed = posed._replace(problems=sorted_pairs, weights=weights)
             X = X[order]
     starts = starts_from(former, strength.get("C", 1.0), n, len(problems), order)
-    fits = make_fits(template, kernel, X, posed, strength, known, starts)
+    fits = make_fits(template, kernel, X, posed, strength, starts)
     results = template._solve_shown(fits)
     if order is None:
         return results
@@ -228,7 +194,6 @@ def make_fits(
     X: Matrix,
     posed: Training,
     strength: dict[str, float],
-    known: KnownFacts | None,
     starts: Sequence[np.ndarray] | None,
 ) -> Fits:
     """Return the fits of the sub-problems of a kernel machine over checked rows."""
@@ -252,7 +217,6 @@ def make_fits(
             "cache_size": cache_size,
             **strength,
         },
-        facts=None if known is None else known.find(kernel, X, cache_size),
         starts=starts,
     )
     callbacks = template.callbacks
@@ -284,45 +248,6 @@ def flat_result(template: Estimator, targets: np.ndarray) -> FitResult:
         trace=Trace(),
         reason="the targets are all the same",
     )
-
-
-def solve_weights(
-    template: Any, machine: Novelty, X: Matrix, posed: Training, strength: dict[str, float]
-) -> list[FitResult]:
-    """Solve the one-class problem of the linear kernel by Newton's method on the features."""
-    demand_room_for_weights(X.shape[1] + 1)
-    rows: FitRows = rows_of(Design(X), "free", 1.0, 1, template.n_jobs)
-    # The dual variables of all rows sum to nu n (as LIBSVM scales them), and n counts each row by
-    # its weight.
-    total_weight = float(rows.norms.size)
-    if posed.weights is not None:
-        total_weight = float(posed.weights.sum())
-    solver = Newton()
-    linear = LinearRows(
-        rows=rows,
-        loss=posed.loss,
-        options={
-            "weights": posed.weights,
-            "intercept": Free(rows.X.bias, total=machine.nu * total_weight),
-            **strength,
-        },
-    )
-    fits = Fits(
-        problems=posed.problems,
-        rows=linear,
-        solver=solver,
-        limits=template._limits(solver),
-        seed=draw_seed(0),
-        n_jobs=template.n_jobs,
-        callbacks_of=lambda sub: list(template.callbacks or ()),
-    )
-    [result] = template._solve_shown(fits)
-    # A kernel machine keeps the dual variables in place of w; w = 0 has no support vectors.
-    duals = result.alpha[0]
-    if not result.coef.any():
-        duals = np.zeros_like(duals)
-    support = np.flatnonzero(duals)
-    return [replace(result, coef=Coefficients(support, duals[support]))]
 
 
 def gather_one(result: FitResult) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from saddlesvm.data.door import check_design
-from saddlesvm.estimators.fitted import FitFacts, copy_options
+from saddlesvm.estimators.fitted import FitFacts
 from saddlesvm.kernel.definiteness import make_symmetric
 from saddlesvm.kernel.mercer import Kernel, expand
 from saddlesvm.multiclass.sub_problems import vote
@@ -93,10 +93,9 @@ def held_machine(model: Any) -> KernelFitted:
     return replace(held, duals=duals, intercept=intercept, vectors=vectors)
 
 
-def make_machine(fitted: KernelFitted, **params: object) -> Any:
-    """Return a kernel machine that holds a fit; given parameters replace the fit's."""
-    template = copy_options(fitted.template, **params)
-    return clone(template)._hold(replace(fitted, template=template))
+def make_machine(fitted: KernelFitted) -> Any:
+    """Return a kernel machine that holds a fit."""
+    return clone(fitted.template)._hold(fitted)
 
 
 def check_kernel_rows(machine: Any, X: Any, *, reset: bool = False) -> Any:

@@ -226,10 +226,6 @@ callbacks, warm_start, checkpoint
     a high-dimensional distribution". The optimum is negative; the gap is relative to its absolute
     value.
 
-    With ``kernel="linear"``, ``solver="auto"`` and more than 512 rows, Newton's method finds the
-    weights of the features (:class:`~saddlesvm.solvers.newton.Newton`; an epoch is one
-    of its steps): a million rows of 50 features take a second or so.
-
     Examples
     --------
     >>> import numpy as np
