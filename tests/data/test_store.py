@@ -212,12 +212,10 @@ def test_no_damage_to_the_header_gets_past_a_data_error(tmp_path: Path) -> None:
     [
         ({"version": 2}, ["version 2; version 1 can be read"]),
         ({"format": "else"}, ["does not say 'saddlesvm-store'"]),
-        ({"layout": "csc"}, ["'csc'", "'dense' and 'csr'"]),
-        ({"shape": [N + 1, D]}, ["contradict"]),
-        ({"dtype": "float16"}, ["values.npy", "float16"]),
-        ({"dtype": "int64"}, ["int64", "allowed are float64"]),
+        ({"layout": "csc"}, ["its layout is csc"]),
+        ({"shape": [N + 1, D]}, ["values.npy"]),
         ({"weights": "yes"}, ["its weights is yes"]),
-        ({"n_values": 1}, ["contradict"]),
+        ({"n_values": -1}, ["its n_values is -1"]),
     ],
 )
 def test_what_the_header_says_is_checked(tmp_path: Path, change: dict[str, Any], words: list[str]) -> None:
@@ -252,7 +250,6 @@ def test_a_store_written_by_another_program(tmp_path: Path) -> None:
         "version": 1,
         "layout": "csr",
         "shape": [N, D],
-        "dtype": "float64",
         "n_values": S.nnz,
         "labels": {"kind": "numbers", "smallest": -1, "largest": 1, "classes": None, "counts": None},
         "weights": False,

@@ -1,8 +1,8 @@
 """Read zip files of plain arrays that may be damaged or hostile, without trusting their sizes.
 
 Models, checkpoints and ``.npz`` data are zip files of ``NAME.npy``. An :class:`Archive` allocates
-an array only if the shape in its header explains the size of its member, and if all members
-together are not many times as large as the file.
+an array only if the shape in its header explains the size of its member, and if what was read is
+not many times as large as the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,59 +33,13 @@ DAMAGE = (
 
 # Limits. They are guesses with room to spare: no file that this package writes comes near them.
 _SLACK_BYTES = 1 << 24  # bytes that any file may expand to, however small it is
-_TEXT_SLACK = 1 << 23  # bytes of JSON that any file may hold
-_TEXT_RATIO = 16  # bytes of JSON for each byte of the file, beyond the slack
 _NODES = 400_000  # values that the JSON of any file may have
 _NODE_BYTES = 6  # bytes of the file for each further value, which takes ten times that in memory
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others unpack without a limit
-_PLAIN_KINDS = frozenset("biufcUS")  # NumPy's kinds of numbers, bools and text
-_MOST_DIMENSIONS = 32  # NumPy's own limit before version 2
-
-
-@dataclass(frozen=True)
-class ArrayHeader:
-    """Shape, order and type of an array in a file."""
-
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: np.dtype
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of the values."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-def read_header(file: IO[bytes]) -> ArrayHeader:
-    """Read the header of a ``.npy`` array, and leave the file at the first value.
-
-    Raises
-    ------
-    ValueError, SyntaxError and others of :data:`DAMAGE`
-        The header is damaged, or the array holds objects.
-    """
-    version = np.lib.format.read_magic(file)
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    if version not in readers:
-        raise ValueError(
-            f"an array of the .npy version {version[0]}.{version[1]}; "
-            "versions 1.0 and 2.0 can be read"
-        )
-    shape, fortran, dtype = readers[version](file)
-
-    # Values of objects would be unpickled, and unpickling runs code.
-    if dtype.hasobject or (dtype.kind not in _PLAIN_KINDS and dtype.names is None):
-        raise ValueError(f"an array of type {dtype}; numbers, bools and text are allowed")
-    # With values of no bytes, any shape would explain the size of the file.
-    if not dtype.itemsize:
-        raise ValueError(f"an array of type {dtype.str!r}, whose values take no bytes")
-    has_odd_size = any(type(size) is not int or size < 0 for size in shape)
-    if has_odd_size or len(shape) > _MOST_DIMENSIONS:
-        raise ValueError(f"an array of shape {shorten_text(shape)}")
-    return ArrayHeader(shape, bool(fortran), dtype)
+_HEADER_READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def shorten_text(value: object, most: int = 80) -> str:
@@ -98,7 +51,7 @@ def shorten_text(value: object, most: int = 80) -> str:
 
 
 class Archive:
-    """A zip file of arrays.
+    """A zip file of arrays; other members are read only by their names.
 
     Parameters
     ----------
@@ -106,97 +59,65 @@ class Archive:
         Open for reading.
     expansion : int
         How many bytes of memory reading may use for each byte of the file, beyond 16 MB.
-    others : tuple of str
-        Names of members that are not arrays.
-    lenient : bool, default=False
-        If True, skip members that are neither arrays nor in `others`, instead of refusing the file.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of the arrays, without ``.npy``.
 
     Raises
     ------
     ValueError, zipfile.BadZipFile and others of :data:`DAMAGE`
-        A member occurs twice, is not named as an array, or is packed in an unusual way, or the
-        members are too large.
+        A member occurs twice.
     """
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        *,
-        expansion: int,
-        others: tuple[str, ...] = (),
-        lenient: bool = False,
-    ) -> None:
+    def __init__(self, file: IO[bytes], expansion: int) -> None:
         self.n_bytes = file.seek(0, 2)
         self.budget = max(_SLACK_BYTES, expansion * self.n_bytes)
         self.left = self.budget
         self.zip = zipfile.ZipFile(file)
-        self.members: dict[str, zipfile.ZipInfo] = {}
-        for member in self.zip.infolist():
-            name = member.filename
-            is_array = name.endswith(".npy") and "/" not in name and "\\" not in name
-            if not is_array and name not in others:
-                if lenient:
-                    continue
-                raise ValueError(f"it holds {shorten_text(repr(name))}, which is not an array")
-            if name.removesuffix(".npy") in self.members:
-                raise ValueError(f"it holds {shorten_text(repr(name))} twice")
-            if member.compress_type not in _PACKINGS:
-                raise ValueError(f"its {shorten_text(repr(name))} is packed in an unusual way")
-            self.members[name.removesuffix(".npy")] = member
-        # A lenient reader reads some members only, so that all of them may exceed the budget.
-        if not lenient:
-            self._spend(sum(member.file_size for member in self.members.values()))
-            self.left = self.budget
+        members = self.zip.namelist()
+        if len({*members}) < len(members):
+            raise ValueError("it holds two members of the same name")
+        self.names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
 
-    def _spend(self, n_bytes: int) -> None:
-        """Count bytes that are read, and refuse them if the budget is exceeded."""
-        self.left -= n_bytes
+    def _open(self, name: str) -> IO[bytes]:
+        """Open a member, whose size counts; the size in the directory limits what is unpacked."""
+        member = self.zip.getinfo(name)
+        if member.compress_type not in _PACKINGS:
+            raise ValueError(f"its {shorten_text(repr(name))} is packed in an unusual way")
+        self.left -= member.file_size
         if self.left < 0:
             total = self.budget - self.left
             raise ValueError(
                 f"it would expand from {self.n_bytes} bytes to {total}; {self.budget} are allowed"
             )
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.members
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the members, without ``.npy``."""
-        return list(self.members)
+        return self.zip.open(member)
 
     def json(self, name: str) -> Any:
-        """Return Python values from a member of JSON, or from an array of its bytes."""
-        member = self.members[name]
-        most = _TEXT_SLACK + _TEXT_RATIO * self.n_bytes
-        if member.file_size > most:
-            raise ValueError(f"its {name} has {member.file_size} bytes; {most} are allowed")
-        if member.filename.endswith(".npy"):
-            text = self.read(name).tobytes()
-        else:
-            text = self.zip.read(member)
-        return parse_json(text, self.n_bytes)
-
-    def header(self, name: str) -> ArrayHeader:
-        """Return shape and type of an array; they must explain the size of its member."""
-        member = self.members[name]
-        with self.zip.open(member) as file:
-            header = read_header(file)
-            available = member.file_size - file.tell()
-        if header.n_bytes != available:
-            raise ValueError(
-                f"its array {name} of shape {shorten_text(header.shape)} needs "
-                f"{header.n_bytes} bytes; it has {available}"
-            )
-        return header
+        """Return Python values from a member of JSON."""
+        with self._open(name) as file:
+            return parse_json(file.read(), self.n_bytes)
 
     def read(self, name: str) -> np.ndarray:
         """Read an array, and compare its checksum."""
-        self._spend(self.header(name).n_bytes)
-        with self.zip.open(self.members[name]) as file:
+        with self._open(f"{name}.npy") as file:
+            version = np.lib.format.read_magic(file)
+            if version not in _HEADER_READERS:
+                raise ValueError(f"its array {name} is of the .npy version {version}")
+            shape, _, dtype = _HEADER_READERS[version](file)
+            n_values = math.prod(shape)
+            # Allocate only if the shape explains the size; values of no bytes explain no size.
+            available = self.zip.getinfo(f"{name}.npy").file_size - file.tell()
+            if n_values * dtype.itemsize != available or (n_values and not dtype.itemsize):
+                raise ValueError(
+                    f"its array {name} of type {dtype} and shape {shorten_text(shape)} "
+                    f"does not fit its {available} bytes"
+                )
+            file.seek(0)
             array: np.ndarray[Any, Any] = np.lib.format.read_array(file, allow_pickle=False)
-            if file.read(1):
-                raise ValueError(f"its array {name} is longer than its header says")
+            # Reading beyond the end compares the checksum.
+            file.read(1)
         # NumPy does not check the code points of text.
         if array.size and array.dtype.kind == "U":
             points = array.ravel().view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
@@ -229,10 +150,10 @@ def check_format(header: object, where: object, what: str, name: str, version: i
 
 
 @contextmanager
-def open_archive(path: Path, **options: Any) -> Iterator[Archive]:
-    """Open the :class:`Archive` in a file, with its options."""
+def open_archive(path: Path, expansion: int) -> Iterator[Archive]:
+    """Open the :class:`Archive` in a file."""
     with path.open("rb") as file:
-        yield Archive(file, **options)
+        yield Archive(file, expansion)
 
 
 def parse_json(text: bytes, n_bytes: int) -> Any:
@@ -252,8 +173,6 @@ def parse_json(text: bytes, n_bytes: int) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("its JSON is nested too deeply") from None
-    except UnicodeDecodeError:
-        raise ValueError("its JSON is not UTF-8 text") from None
 
 
 def fits(value: Any, pattern: object) -> bool:

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.archives import (
-    DAMAGE,
-    Archive,
-    open_archive,
-    shorten_text,
-)
+from saddlesvm.data.archives import DAMAGE, Archive, open_archive, shorten_text
 from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.data_table import float_type, shorten, stored_type
 from saddlesvm.data.errors import DataError
@@ -60,7 +55,7 @@ def npz_source(path: Path, how: Reading) -> Source:
             "an .npz needs the name of its array of labels"
         )
     try:
-        with reading(path), open_archive(path, expansion=EXPANSION, lenient=True) as archive:
+        with reading(path), open_archive(path, EXPANSION) as archive:
             rows, labels = _choose_arrays(archive.names, path, how.label, how.n_features)
             # A CSR matrix is several arrays; dense rows are one.
             if rows is None:
@@ -201,7 +196,7 @@ def split_rows(X: Any, y: np.ndarray | None, n_bytes: int) -> Iterator[Block]:
 def _read_sparse(archive: Archive, path: Path) -> Matrix:
     """Read a saved CSR or CSC matrix."""
     layout = "csr"
-    if "format" in archive:
+    if "format" in archive.names:
         # SciPy stores the name of the layout as an array of bytes.
         layout = "".join(archive.read("format").astype(str).ravel())
     kinds = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}

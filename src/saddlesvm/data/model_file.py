@@ -20,7 +20,6 @@ import os
 import re
 import zipfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +41,10 @@ FORMAT_VERSION = 1
 _HEADER = "model.json"
 _KINDS = "biufcUS"  # NumPy's kinds of numbers, bools and text
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_FIRST_BYTES = b"PK\x03\x04"  # of a zip file
-_NAME_OFFSET = 30  # bytes of a zip file before the name of its first member
 # Bytes of memory for each byte of a model file, beyond 16 MB; a guess, since most weights may be 0.
 _EXPANSION = 100
+_FIRST_BYTES = b"PK\x03\x04"  # of a zip file
+_NAME_OFFSET = 30  # bytes of a zip file before the name of its first member
 # Bytes; larger arrays are stored unpacked, which no limit on expansion refuses.
 _STORED_BYTES = 1 << 20
 _FIXED_DATE = (1980, 1, 1, 0, 0, 0)  # of all members: the same model gives the same bytes
@@ -123,9 +122,12 @@ def load_model(
     if not zipfile.is_zipfile(path):
         raise DataError(f"{where}: is not a saved saddlesvm model, or is truncated")
     try:
-        with open_archive(Path(path), expansion=_EXPANSION, others=(_HEADER,)) as archive:
+        with open_archive(Path(path), _EXPANSION) as archive:
             header = _read_header(archive, where)
             arrays = {name: archive.read(name) for name in header["arrays"]}
+            for name, array in arrays.items():
+                if array.dtype.kind not in _KINDS:
+                    raise ValueError(f"its array {name!r} holds neither numbers nor text")
     except DataError:
         raise
     except DAMAGE as error:
@@ -137,17 +139,10 @@ def is_model(path: str | os.PathLike[str]) -> bool:
     """Return True if a file looks as if `save_model` wrote it (it may still be damaged)."""
     if not Path(path).is_file():
         return False
-    with suppress(*DAMAGE):
-        with open(path, "rb") as file:
-            start = file.read(_NAME_OFFSET + len(_HEADER))
-        if not start.startswith(_FIRST_BYTES):
-            return False
-        # The header is the first member of files from here; others may have changed the order.
-        if start[_NAME_OFFSET:] == _HEADER.encode():
-            return True
-        with open_archive(Path(path), expansion=_EXPANSION, others=(_HEADER,)) as archive:
-            return _HEADER in archive
-    return False
+    with open(path, "rb") as file:
+        start = file.read(_NAME_OFFSET + len(_HEADER))
+    # The header is the first member.
+    return start.startswith(_FIRST_BYTES) and start[_NAME_OFFSET:] == _HEADER.encode()
 
 
 def _entry(name: str, is_packed: bool = True) -> zipfile.ZipInfo:
@@ -185,18 +180,14 @@ def _plain_number(value: object) -> object:
 
 def _read_header(archive: Archive, where: str) -> dict[str, Any]:
     """Read the header, and compare it with the arrays of the file."""
-    if _HEADER not in archive:
+    if _HEADER not in archive.zip.namelist():
         raise DataError(f"{where}: is not a saved saddlesvm model: it has no {_HEADER}")
     header = archive.json(_HEADER)
     check_format(header, where, "saved saddlesvm model", FORMAT_NAME, FORMAT_VERSION)
     if not fits(header, {"kind": str, "arrays": [str], "meta": dict}):
         raise ValueError(f"kind, arrays or meta is missing from its {_HEADER}")
     names = header["arrays"]
-    stored = [name for name in archive.names if name != _HEADER]
-    if sorted(names) != sorted(stored):
-        odd = next(iter({*names} ^ {*stored}), names[0])
+    if sorted(names) != sorted(archive.names):
+        odd = next(iter({*names} ^ {*archive.names}), names[0])
         raise ValueError(f"{_HEADER} and its arrays differ, in {shorten_text(repr(odd))}")
-    for name in names:
-        if archive.header(name).dtype.kind not in _KINDS:
-            raise ValueError(f"its array {name!r} holds neither numbers nor text")
     return header

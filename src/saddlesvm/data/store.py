@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.store_format import HEADER, PARTIAL, open_arrays, read_store_header
+from saddlesvm.data.store_format import HEADER, PARTIAL, map_array, map_arrays, read_store_header
 from saddlesvm.data.store_writer import StoreWriter
 from saddlesvm.rows.csr_checks import all_in_order
 from saddlesvm.rows.files import release_pages
@@ -74,7 +75,9 @@ class Store:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
         self.header = read_store_header(Path(path))
-        self.arrays = open_arrays(self.header, Path(path))
+        # Type and shape of each array. The maps go: many open stores would take many file handles.
+        arrays = map_arrays(self.header, Path(path))
+        self._arrays = {name: (array.dtype, array.shape) for name, array in arrays.items()}
         self._has_checked_indices = False
 
     def __reduce__(self) -> tuple[type[Store], tuple[str]]:
@@ -154,7 +157,7 @@ class Store:
     @property
     def dtype(self) -> np.dtype:
         """Type of the values."""
-        return self.arrays["values"].dtype
+        return self._arrays["values"][0]
 
     @property
     def layout(self) -> Literal["dense", "csr"]:
@@ -178,7 +181,7 @@ class Store:
     @property
     def n_bytes(self) -> int:
         """Bytes of all arrays together."""
-        return sum(array.n_bytes for array in self.arrays.values())
+        return sum(math.prod(shape) * dtype.itemsize for dtype, shape in self._arrays.values())
 
     @cached_property
     def X(self) -> Any:
@@ -198,11 +201,11 @@ class Store:
         # Columns without a value cost a sparse matrix nothing.
         if width < d or (width > d and self.layout == "dense"):
             raise DataError(f"{self.path}: has {d} features; {width} are expected")
-        values = self.arrays["values"].map()
+        values = self._map("values")
         if self.layout == "dense":
             return values
-        indices = self.arrays["indices"].map()
-        indptr = self.arrays["indptr"].map()
+        indices = self._map("indices")
+        indptr = self._map("indptr")
         # Give an empty matrix its arrays: SciPy's constructor would scan, and may copy, them.
         X = sp.csr_matrix((n, width), dtype=values.dtype)
         X.data = values
@@ -212,7 +215,7 @@ class Store:
         if not self._has_checked_indices:
             if int(indptr[-1]) != indices.size or not all_in_order(indices, indptr, d):
                 raise DataError(
-                    f"{self.arrays['indices'].path}: is damaged: row pointers must ascend to "
+                    f"{self.path / 'indices.npy'}: is damaged: row pointers must ascend to "
                     f"{indices.size}, and the indices of a row from 0 to at most {d - 1}"
                 )
             release_pages(X)
@@ -239,8 +242,8 @@ class Store:
             step = max(1, n_bytes // (d * self.dtype.itemsize))
             return [(start, min(start + step, n)) for start in range(0, n, step)]
         # The bytes of all rows before each row.
-        indptr = self.arrays["indptr"].map()
-        entry_bytes = self.dtype.itemsize + self.arrays["indices"].dtype.itemsize
+        indptr = self._map("indptr")
+        entry_bytes = self.dtype.itemsize + self._arrays["indices"][0].itemsize
         before = indptr.astype(np.int64) * entry_bytes + np.arange(n + 1) * indptr.itemsize
         runs = []
         start = 0
@@ -274,26 +277,31 @@ class Store:
         """The weights of the rows, shape (n,), mapped; None if all are 1."""
         return self._weights(0, self.shape[0])
 
+    def _map(self, name: str) -> np.ndarray:
+        """Map an array; check it again, as reading beyond the end of a file kills the process."""
+        dtype, shape = self._arrays[name]
+        return map_array(self.path / f"{name}.npy", (dtype,), shape)
+
     def _labels(self, start: int, stop: int) -> np.ndarray | None:
         """Return the labels of some rows; None without labels."""
-        if "labels" not in self.arrays:
+        if "labels" not in self._arrays:
             return None
-        labels = self.arrays["labels"].map()[start:stop]
+        labels = self._map("labels")[start:stop]
         if self.header["labels"]["kind"] == "numbers":
             return labels
         classes = np.array(self.header["labels"]["classes"], dtype=str)
         # A damaged file may hold any code.
         if labels.size and not 0 <= labels.min() <= labels.max() < classes.size:
             raise DataError(
-                f"{self.arrays['labels'].path}: is damaged: it holds a code without a class"
+                f"{self.path / 'labels.npy'}: is damaged: it holds a code without a class"
             )
         return classes[labels]
 
     def _weights(self, start: int, stop: int) -> np.ndarray | None:
         """Return the weights of some rows, mapped; None without weights."""
-        if "weights" not in self.arrays:
+        if "weights" not in self._arrays:
             return None
-        return self.arrays["weights"].map()[start:stop]
+        return self._map("weights")[start:stop]
 
     @cached_property
     def classes(self) -> np.ndarray | None:
@@ -303,7 +311,7 @@ class Store:
             return None
         if labels["kind"] == "text":
             return np.array(labels["classes"], dtype=str)
-        return np.array(labels["classes"], dtype=self.arrays["labels"].dtype)
+        return np.array(labels["classes"], dtype=self._arrays["labels"][0])
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:

@@ -7,23 +7,14 @@ of every file, and reads no values.
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.archives import (
-    DAMAGE,
-    check_format,
-    fits,
-    is_finite,
-    parse_json,
-    read_header,
-    shorten_text,
-)
+from saddlesvm.data.archives import DAMAGE, check_format, fits, is_finite, shorten_text
 from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, type_name
@@ -35,8 +26,23 @@ PARTIAL = ".partial"  # the end of the names of folders that are being written
 
 LAYOUT_WORDS = {"dense": "dense rows", "csr": "sparse rows"}
 MOST_ROWS = 2**62  # rows or features: what the indices of any machine can count
+# The types that arrays may have. bfloat16 is a record of sixteen bits, whose order is known.
+SPARSE_VALUES = tuple(dtype.newbyteorder("<") for dtype in FLOATS)
+DENSE_VALUES = (
+    *SPARSE_VALUES,
+    *(dtype if dtype == bfloat16 else dtype.newbyteorder("<") for dtype in SMALL),
+)
 INTEGERS = (np.dtype("<i4"), np.dtype("<i8"))
 FLOAT64 = np.dtype("<f8")
+# Numbers are stored as they are, texts as the numbers of their classes.
+LABEL_TYPES = {"numbers": (FLOAT64, INTEGERS[1]), "text": INTEGERS[:1]}
+
+
+def is_size(value: Any) -> bool:
+    """Return True for a number of rows or features."""
+    return type(value) is int and 0 < value < MOST_ROWS
+
+
 # The fields of a header, as :func:`fits` compares them.
 NUMBERS = {
     "kind": "numbers",
@@ -47,10 +53,9 @@ NUMBERS = {
 }
 TEXTS = {"kind": "text", "classes": [str], "counts": [int]}
 FIELDS = {
-    "layout": str,
-    "shape": [int],
-    "dtype": str,
-    "n_values": int,
+    "layout": ("dense", "csr"),
+    "shape": [is_size],
+    "n_values": lambda value: type(value) is int and value >= 0,
     "n_nonzero": (None, int),
     "labels": (None, NUMBERS, TEXTS),
     "weights": bool,
@@ -59,55 +64,10 @@ FIELDS = {
     "missing values": (None, str),
     "sources": (None, [{"path": str, "format": str, "rows": int, "bytes": int}]),
 }
-# The types that an array may have, and its shape.
-Expected: TypeAlias = tuple[tuple[np.dtype, ...], tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class StoredArray:
-    """An array of a store, whose file was compared with what the header says.
-
-    Attributes
-    ----------
-    path : Path
-    dtype : dtype
-    shape : tuple of int
-    offset : int
-        Bytes of the file before the values.
-    """
-
-    path: Path
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    offset: int
-
-    @property
-    def n_bytes(self) -> int:
-        """Size of the values in bytes."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def map(self) -> np.ndarray:
-        """Map the array read-only; an empty array cannot be mapped, and is made in memory.
-
-        Raises
-        ------
-        DataError
-            The file was changed since the store was opened, or the system does not map it.
-        """
-        # Check again: reading beyond the end of a mapped file kills the process.
-        open_array(self.path, (self.dtype,), self.shape)
-        if not self.n_bytes:
-            return np.empty(self.shape, dtype=self.dtype)
-        try:
-            return np.memmap(
-                self.path, dtype=self.dtype, mode="r", offset=self.offset, shape=self.shape
-            )
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot be mapped: {error.strerror or error}") from None
-
-
-def open_array(path: Path, allowed: tuple[np.dtype, ...], shape: tuple[int, ...]) -> StoredArray:
-    """Compare the beginning and the size of a ``.npy`` file with what a store needs, and return it.
+def map_array(path: Path, allowed: Sequence[np.dtype], shape: tuple[int, ...]) -> np.memmap:
+    """Map a ``.npy`` file read-only, if it holds what a store needs.
 
     Raises
     ------
@@ -116,33 +76,27 @@ def open_array(path: Path, allowed: tuple[np.dtype, ...], shape: tuple[int, ...]
     """
     refuse_special(path)
     try:
-        with path.open("rb") as file:
-            header = read_header(file)
-            offset = file.tell()
-            size = file.seek(0, 2)
+        array: Any = np.lib.format.open_memmap(path, mode="r")
+        n_further = path.stat().st_size - array.offset - array.nbytes
     except FileNotFoundError:
         raise DataError(f"{path}: is missing: the store is damaged") from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except DAMAGE:
-        raise DataError(f"{path}: is damaged: it does not start as a .npy file does") from None
-    # An array column by column would be mapped as its transpose.
-    is_by_column = header.fortran and len(header.shape) > 1 and math.prod(header.shape) > 1
-    dtype = next((candidate for candidate in allowed if candidate == header.dtype), None)
-    if dtype is None or header.shape != shape or is_by_column:
+        raise DataError(f"{path}: cannot be mapped: {error.strerror or error}") from None
+    except DAMAGE as error:
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: is damaged or truncated: {reason}") from None
+    # An array column by column would be read as its transpose.
+    is_by_column = not array.flags.c_contiguous
+    if array.dtype not in allowed or array.shape != shape or is_by_column:
         order = ", column by column" if is_by_column else ""
         needed = " or ".join(map(type_name, allowed))
         raise DataError(
-            f"{path}: holds {header.dtype} of shape {shorten_text(header.shape)}{order}; "
-            f"{HEADER} says {needed} of shape {shape}"
+            f"{path}: holds {type_name(array.dtype)} of shape {shorten_text(array.shape)}{order}; "
+            f"{needed} of shape {shape} is needed"
         )
-    n_needed = offset + header.n_bytes
-    if size != n_needed:
-        fault = "is damaged"
-        if size < n_needed:
-            fault = "is truncated"
-        raise DataError(f"{path}: {fault}: it has {size} bytes; {n_needed} are needed")
-    return StoredArray(path, dtype, shape, offset)
+    if n_further:
+        raise DataError(f"{path}: is damaged: it has {n_further} bytes after its array")
+    return array
 
 
 def read_store_header(folder: Path) -> dict[str, Any]:
@@ -151,7 +105,8 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     Raises
     ------
     DataError
-        There is no such folder, it is not a store, or a store of a newer version.
+        There is no such folder, it is not a store, or a store of a newer version; or a field of the
+        header is missing or contradicts the rest.
     """
     if not folder.exists():
         raise DataError(f"{folder}: no such store")
@@ -164,36 +119,55 @@ def read_store_header(folder: Path) -> dict[str, Any]:
         raise DataError(
             f"{folder}: is left over from an interrupted conversion; remove it, and convert again"
         )
-    # The header is text from a stranger: bound what it may take before it is parsed.
     path = folder / HEADER
     refuse_special(path)
     try:
-        text = path.read_bytes()
-        header = parse_json(text, len(text))
+        header = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise DataError(f"{folder}: is not a store: it has no {HEADER}") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, MemoryError) as error:
+    except DAMAGE as error:
         raise DataError(f"{path}: is damaged: it is not JSON ({error})") from None
     check_format(header, path, "header of a store", FORMAT_NAME, FORMAT_VERSION)
     found: dict[str, Any] = header
+    if "labels" not in found:
+        raise DataError(f"{path}: is damaged: 'labels' is missing")
+    for name, pattern in FIELDS.items():
+        if not fits(found.get(name), pattern):
+            raise DataError(f"{path}: is damaged: its {name} is {shorten_text(found.get(name))}")
+    if len(found["shape"]) != 2 or len(found.get("feature_names") or ()) > found["shape"][1]:
+        raise DataError(f"{path}: is damaged: its shape is {shorten_text(found['shape'])}")
+    classes = (found["labels"] or {}).get("classes")
+    if classes is not None:
+        counts = found["labels"]["counts"] or ()
+        if len(counts) != len(classes) or len({*classes}) != len(classes):
+            raise DataError(f"{path}: is damaged: the labels do not have a count for each class")
     return found
 
 
-def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
-    """Check the header, and open the arrays that it promises, by name.
+def map_arrays(header: dict[str, Any], folder: Path) -> dict[str, np.memmap]:
+    """Map the arrays that a header promises, by name.
 
     Raises
     ------
     DataError
-        Something is missing from the header, contradicts the rest, or differs from the files; the
-        message names it.
+        An array is missing, not as the header says, or one more than the header says.
     """
-    try:
-        expected = _check_header(header)
-    except DataError as error:
-        raise DataError(f"{folder / HEADER}: {error}") from None
+    n, d = header["shape"]
+    n_values = header["n_values"]
+    expected: dict[str, tuple[Sequence[np.dtype], tuple[int, ...]]]
+    expected = {"values": (DENSE_VALUES, (n, d))}
+    if header["layout"] == "csr":
+        expected = {
+            "values": (SPARSE_VALUES, (n_values,)),
+            "indices": (INTEGERS, (n_values,)),
+            "indptr": (INTEGERS, (n + 1,)),
+        }
+    if header["labels"] is not None:
+        expected["labels"] = (LABEL_TYPES[header["labels"]["kind"]], (n,))
+    if header["weights"]:
+        expected["weights"] = ((FLOAT64,), (n,))
     for name in ("labels", "weights"):
         if name not in expected and (folder / f"{name}.npy").exists():
             raise DataError(
@@ -201,69 +175,9 @@ def open_arrays(header: dict[str, Any], folder: Path) -> dict[str, StoredArray]:
                 f"but there is {name}.npy"
             )
     return {
-        name: open_array(folder / f"{name}.npy", allowed, shape)
+        name: map_array(folder / f"{name}.npy", allowed, shape)
         for name, (allowed, shape) in expected.items()
     }
-
-
-def _check_header(header: dict[str, Any]) -> dict[str, Expected]:
-    """Check that a header agrees with itself, and return what each array must be."""
-    if "labels" not in header:
-        raise DataError("is damaged: 'labels' is missing")
-    for name, pattern in FIELDS.items():
-        if not fits(header.get(name), pattern):
-            raise DataError(f"is damaged: its {name} is {shorten_text(header.get(name))}")
-    # The header may be anybody's: its numbers must agree before one of them is used.
-    layout = header["layout"]
-    n_values = header["n_values"]
-    labels = header["labels"]
-    if layout not in ("dense", "csr"):
-        raise DataError(f"the layout is {layout!r}; allowed are 'dense' and 'csr'")
-    if len(header["shape"]) != 2 or not all(0 < size < MOST_ROWS for size in header["shape"]):
-        raise DataError(f"is damaged: its shape is {shorten_text(header['shape'])}")
-    n, d = header["shape"]
-    if n_values < 0 or (layout == "dense" and n_values != n * d):
-        raise DataError("is damaged: the shape and the number of values contradict each other")
-    if labels is not None and labels["classes"] is not None:
-        classes = labels["classes"]
-        if len(labels["counts"] or ()) != len(classes) or len({*classes}) != len(classes):
-            raise DataError("is damaged: the labels do not have a count for each class")
-    if len(header.get("feature_names") or ()) > d:
-        raise DataError(f"is damaged: feature_names must be at most {d} texts")
-
-    # The types and shapes of the arrays.
-    dtype = _value_type(header["dtype"])
-    expected: dict[str, Expected] = {"values": ((dtype,), (n, d))}
-    if layout == "csr":
-        if dtype not in FLOATS:
-            raise DataError(f"sparse rows are of type {dtype}; allowed are float32 and float64")
-        expected = {
-            "values": ((dtype,), (n_values,)),
-            "indices": (INTEGERS, (n_values,)),
-            "indptr": (INTEGERS, (n + 1,)),
-        }
-    if labels is not None:
-        # Numbers are stored as they are, texts as the numbers of their classes.
-        label_types: tuple[np.dtype, ...] = (FLOAT64, INTEGERS[1])
-        if labels["kind"] == "text":
-            label_types = INTEGERS[:1]
-        expected["labels"] = (label_types, (n,))
-    if header["weights"]:
-        expected["weights"] = ((FLOAT64,), (n,))
-    return expected
-
-
-def _value_type(name: str) -> np.dtype:
-    """Return the type of the values that a header names."""
-    allowed = {type_name(dtype): dtype for dtype in (*FLOATS, *SMALL)}
-    if name not in allowed:
-        raise DataError(
-            f"the type of the values is {shorten_text(name)}; allowed are {', '.join(allowed)}"
-        )
-    # bfloat16 is a record of sixteen bits, which has an order of bytes already.
-    if allowed[name] == bfloat16:
-        return bfloat16
-    return allowed[name].newbyteorder("<")
 
 
 def check_alike(headers: Sequence[dict[str, Any]], names: Sequence[str]) -> None:

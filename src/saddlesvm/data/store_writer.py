@@ -359,7 +359,6 @@ class StoreWriter:
             "written by": f"saddlesvm {version('saddlesvm')}",
             "layout": "csr" if self.sparse else "dense",
             "shape": [self.n_rows, width],
-            "dtype": type_name(self.dtype),
             "n_values": n_values,
             "n_nonzero": self.n_nonzero,
             "labels": labels,

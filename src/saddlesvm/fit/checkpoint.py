@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.data.archives import DAMAGE, Archive, open_archive, shorten_text
+from saddlesvm.data.archives import DAMAGE, Archive, open_archive, parse_json, shorten_text
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
 from saddlesvm.fit.outcome import Trace
 from saddlesvm.problem.certificate import KernelPoint, Point
@@ -242,7 +242,7 @@ class CheckpointFile:
         """
         try:
             with open_archive(self.path, expansion=1) as stored:
-                header = stored.json("header")
+                header = parse_json(stored.read("header").tobytes(), stored.n_bytes)
                 # Format first, then the owner: only then does the content mean anything.
                 stated = header.get("format") if isinstance(header, dict) else header
                 if stated != form:
