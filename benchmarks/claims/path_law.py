@@ -80,7 +80,7 @@ def main() -> None:
         X, y = SETS[name](given.folder)
         for loss in [given.loss] if given.loss else LOSSES:
             began = time.process_time()
-            path = LinearSVC.path(X, y, C=ENDS, gap=given.gap, loss=loss, random_state=0)
+            path = LinearSVC(loss=loss, random_state=0).path(X, y, C=ENDS, gap=given.gap)
             between = time.process_time()
             values = np.exp(np.random.default_rng(given.seed).uniform(*np.log(ENDS), given.values))
             wrong, gaps = judge(path, X, y, loss, values, given.seconds)

@@ -44,10 +44,11 @@ def measure(name: str, X: Any, y: np.ndarray, gaps: tuple[float, ...], checked: 
     """Print a row for each loss and gap."""
     for loss in LOSSES:
         LinearSVC(loss=loss, random_state=0).fit(X, y)  # compile
-        LinearSVC.path(X, y, C=(1.0, 2.0), gap=1e-2, loss=loss, random_state=0)
+        LinearSVC(loss=loss, random_state=0).path(X, y, C=(1.0, 2.0), gap=1e-2)
         fits = [spent(LinearSVC(loss=loss, C=C, tol=1e-3, random_state=0).fit, X, y)[0] for C in GRID]
         for gap in gaps:
-            seconds, path = spent(LinearSVC.path, X, y, C=ENDS, gap=gap, loss=loss, random_state=0)
+            model = LinearSVC(loss=loss, random_state=0)
+            seconds, path = spent(model.path, X, y, C=ENDS, gap=gap)
             wrong = contradictions(path, X, y, loss, checked)
             print(
                 f"| {name} | {loss} | {gap:g} | {len(path.knots)} | {seconds:.2f} | {max(fits):.2f} | {sum(fits):.2f} "

@@ -53,9 +53,7 @@ def sparse(n: int, count: int = 2) -> Data:
 
 def every_C(loss: str) -> Work:
     """Every C between two ends, proven."""
-    return lambda X, y, jobs: LinearSVC.path(
-        X, y, C=(1e-2, 1e2), gap=1e-2, loss=loss, random_state=0, n_jobs=jobs
-    )  # fmt: skip
+    return lambda X, y, jobs: LinearSVC(loss=loss, random_state=0, n_jobs=jobs).path(X, y, C=(1e-2, 1e2))
 
 
 def folds(loss: str) -> Work:

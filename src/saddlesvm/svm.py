@@ -4,8 +4,8 @@
 does so for LinearSVC.
 """
 
+from saddlesvm.estimators.C_range import C_max, l1_min_c
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
-from saddlesvm.estimators.path import C_max, l1_min_c
 from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 

@@ -50,7 +50,7 @@ def test_no_fit_at_a_random_C_contradicts_a_path(number: int) -> None:
         low = 10.0 ** random.uniform(-4, 0)
         high = low * 10.0 ** random.uniform(0.5, 6)
         gap = 10.0 ** random.uniform(-3, -1)
-        path = kind.path(X, y, C=(low, high), gap=gap, sample_weight=weights, max_time=20.0, random_state=0, **options)
+        path = kind(max_time=20.0, random_state=0, **options).path(X, y, C=(low, high), gap=gap, sample_weight=weights)
         for C in np.clip(low * (high / low) ** random.uniform(0, 1, VALUES), low, high):
             claim = path.certificate(C)
             fit = kind(C=C, tol=1e-9, max_time=SECONDS, random_state=0, **options).fit(X, y, sample_weight=weights)

@@ -101,8 +101,8 @@ def test_the_rows_of_a_store_are_not_copied():
 
 
 def test_a_path_measures_errors_and_test_rows_choose_nothing(told, run):
-    chosen = told("path", "heart", "--validation", 0.3, "--leave-one-out", "--test", "heart")
-    assert chosen["path"]["values"][0].keys() >= {"C", "relative_gap", "validation_error", "leave_one_out_error"}
+    chosen = told("path", "heart", "--validation", 0.3, "--test", "heart")
+    assert chosen["path"]["values"][0].keys() >= {"C", "relative_gap", "validation_error", "test_error"}
     errors = [row["validation_error"] for row in chosen["path"]["values"]]
     assert chosen["chosen"]["validation_error"] <= min(errors)
     tested = told("path", "heart", "--test", "heart")

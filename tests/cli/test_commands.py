@@ -257,7 +257,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_any_work(refusal, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["iris"]
 
 
-@pytest.mark.parametrize("words", [("train", "toy"), ("path", "toy"), ("compare", "toy")])
+@pytest.mark.parametrize("words", [("train", "toy"), ("compare", "toy")])
 def test_a_report_without_matplotlib_says_how_to_install_it(refusal, tmp_path, monkeypatch, words):
     monkeypatch.setattr("saddlesvm.cli.values.find_spec", lambda name: None)
     said = refusal(*words, "--report", tmp_path / "r.html")

@@ -77,12 +77,6 @@ def test_certify_asks_for_the_strength_that_is_missing() -> None:
         certify(np.eye(ROWS), Y, np.ones(ROWS))
 
 
-def test_a_path_is_a_grid_or_goes_over_every_C() -> None:
-    for asked in ({"gap": 1e-2}, {"C": (0.1, 1.0)}, {"lam": (0.1, 1.0)}):
-        with pytest.raises(ValueError, match="not both"):
-            LinearSVC.path(np.eye(ROWS), Y, Cs=4, **asked)
-
-
 def test_targets_of_words_are_refused_as_targets() -> None:
     with pytest.raises(ValueError, match=r"y must hold numbers, the targets of a regression: .*'Bern'"):
         LinearSVR().fit(np.eye(2), ["Bern", "Paris"])

@@ -24,4 +24,4 @@ def test_the_checkpoint_of_automatic_c_is_that_of_its_last_fit(heart, tmp_path):
     assert first.outcome_ is second.outcome_ is Outcome.CERTIFIED
     assert second.C_ == first.C_
     with pytest.raises(ValueError, match="a path has many: leave checkpoint out"):
-        LinearSVC.path(X, y, C=(0.1, 1.0), checkpoint=tmp_path / "run")
+        LinearSVC(checkpoint=tmp_path / "run").path(X, y, C=(0.1, 1.0))

@@ -48,7 +48,7 @@ def test_no_fit_contradicts_a_claim(heart, loss, intercept):
     X = heart.X / np.abs(heart.X).max(axis=0)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
     options = {"loss": loss, "intercept": intercept, "random_state": 0}
-    path = LinearSVC.path(X, heart.y, C=ENDS, gap=GAP, sample_weight=weights, **options)
+    path = LinearSVC(**options).path(X, heart.y, C=ENDS, gap=GAP, sample_weight=weights)
     assert path.outcome is Outcome.CERTIFIED
     assert not path.unproven
     assert path.proven_gap <= GAP
@@ -65,7 +65,7 @@ def test_no_fit_contradicts_a_claim(heart, loss, intercept):
 def test_no_fit_contradicts_a_claim_with_an_l1_norm(heart, penalty, loss, intercept):
     X = heart.X / np.abs(heart.X).max(axis=0)
     options = {"loss": loss, "intercept": intercept, "penalty": penalty, "l1_ratio": 0.4, "random_state": 0}
-    path = LinearSVC.path(X, heart.y, gap=GAP, **options)
+    path = LinearSVC(**options).path(X, heart.y, gap=GAP)
     assert path.outcome is Outcome.CERTIFIED
     assert path.proven_gap <= GAP
     assert path.Cs[0] == C_max(LinearSVC(**options), X, heart.y)
@@ -84,7 +84,7 @@ def test_regression_has_paths_too(loss):
     random = np.random.default_rng(1)
     X = random.normal(size=(80, 4))
     y = X @ [1.0, -2.0, 0.5, 0.0] + 0.3 * random.normal(size=80)
-    path = LinearSVR.path(X, y, C=ENDS, gap=GAP, loss=loss, epsilon=0.1, random_state=0)
+    path = LinearSVR(loss=loss, epsilon=0.1, random_state=0).path(X, y, C=ENDS, gap=GAP)
     for C in CS[::2]:
         best = LinearSVR(C=C, loss=loss, epsilon=0.1, tol=1e-9, random_state=0).fit(X, y).certificate_
         assert path.certificate(C).dual <= best.primal * (1 + 1e-12)
@@ -98,7 +98,7 @@ def test_several_classes_have_one_path(multi_class):
     y = np.arange(120) % 3
     X = random.normal(size=(120, 3)) + 2.0 * np.eye(3)[y]
     options = {"multi_class": multi_class, "loss": "logistic", "random_state": 0}
-    path = LinearSVC.path(X, y, C=ENDS, gap=GAP, **options)
+    path = LinearSVC(**options).path(X, y, C=ENDS, gap=GAP)
     for C in (0.03, 0.7, 20.0):
         best = LinearSVC(C=C, tol=1e-9, **options).fit(X, y)
         claims = path.certificates(C)
@@ -112,12 +112,12 @@ def test_several_classes_have_one_path(multi_class):
 @pytest.mark.parametrize("kind", ["csr", "float32", "store"])
 def test_every_layout_has_the_same_path(heart, kind, tmp_path):
     X = (heart.X / np.abs(heart.X).max(axis=0)).astype(np.float32)
-    whole = LinearSVC.path(X.astype(np.float64), heart.y, C=ENDS, gap=GAP, loss="hinge", random_state=0)
+    whole = LinearSVC(loss="hinge", random_state=0).path(X.astype(np.float64), heart.y, C=ENDS, gap=GAP)
     given = {"csr": sparse.csr_matrix(X), "float32": X}.get(kind)
     if kind == "store":
-        path = LinearSVC.path(Store.create(tmp_path / "s", X, heart.y), C=ENDS, gap=GAP, loss="hinge", random_state=0)
+        path = LinearSVC(loss="hinge", random_state=0).path(Store.create(tmp_path / "s", X, heart.y), C=ENDS, gap=GAP)
     else:
-        path = LinearSVC.path(given, heart.y, C=ENDS, gap=GAP, loss="hinge", random_state=0)
+        path = LinearSVC(loss="hinge", random_state=0).path(given, heart.y, C=ENDS, gap=GAP)
     for C in CS[::5]:
         claim, other = path.certificate(C), whole.certificate(C)
         assert claim.relative_gap <= GAP
@@ -128,7 +128,7 @@ def test_every_layout_has_the_same_path(heart, kind, tmp_path):
 def test_a_path_in_lambda_is_that_in_C(heart):
     X, n = heart.X / np.abs(heart.X).max(axis=0), len(heart.X)
     lam = (1e-4, 1e-1)
-    path = LinearSVC.path(X, heart.y, lam=lam, gap=GAP, loss="hinge", random_state=0)
+    path = LinearSVC(loss="hinge", random_state=0).path(X, heart.y, lam=lam, gap=GAP)
     np.testing.assert_allclose(path.Cs[[0, -1]], [1 / (lam[1] * n), 1 / (lam[0] * n)])
     model = path.model(path.Cs[0] * 3.0)
     assert model.certificate_.form == "lambda"
@@ -142,7 +142,7 @@ def test_a_path_in_lambda_is_that_in_C(heart):
 def test_threads_make_no_difference(heart):
     X = heart.X / np.abs(heart.X).max(axis=0)
     one, two = (
-        LinearSVC.path(X, heart.y, C=ENDS, gap=GAP, loss="logistic", random_state=0, n_jobs=jobs) for jobs in (1, 2)
+        LinearSVC(loss="logistic", random_state=0, n_jobs=jobs).path(X, heart.y, C=ENDS, gap=GAP) for jobs in (1, 2)
     )
     np.testing.assert_array_equal(one.Cs, two.Cs)
     for first, second in zip(one.knots, two.knots, strict=True):
@@ -151,7 +151,7 @@ def test_threads_make_no_difference(heart):
 
 def test_scores_are_those_of_the_models(heart):
     X = heart.X / np.abs(heart.X).max(axis=0)
-    path = LinearSVC.path(X, heart.y, C=ENDS, gap=GAP, random_state=0)
+    path = LinearSVC(random_state=0).path(X, heart.y, C=ENDS, gap=GAP)
     by_mixing = path.score(X, heart.y, CS)
     one_by_one = [accuracy_score(heart.y, path.model(C).predict(X)) for C in CS]
     np.testing.assert_array_equal(by_mixing, one_by_one)
@@ -169,7 +169,7 @@ def test_a_stopped_path_keeps_what_it_has_proven(heart):
         return len(fits) > 6
 
     with pytest.warns(NotCertifiedWarning, match=r"the path ended early \(interrupted\)"):
-        path = LinearSVC.path(X, heart.y, C=ENDS, gap=1e-4, loss="logistic", random_state=0, callbacks=[third])
+        path = LinearSVC(loss="logistic", random_state=0, callbacks=[third]).path(X, heart.y, C=ENDS, gap=1e-4)
     assert path.outcome is Outcome.INTERRUPTED
     assert path.proven_gap > 1e-4
     for low, high in path.unproven:
@@ -180,7 +180,7 @@ def test_a_stopped_path_keeps_what_it_has_proven(heart):
 
 def test_a_time_limit_ends_a_path(heart):
     with pytest.warns(NotCertifiedWarning, match="1e-06 was asked for"):
-        path = LinearSVC.path(heart.X, heart.y, C=ENDS, gap=1e-6, loss="hinge", random_state=0, max_time=1e-3)
+        path = LinearSVC(loss="hinge", random_state=0, max_time=1e-3).path(heart.X, heart.y, C=ENDS, gap=1e-6)
     assert path.outcome is Outcome.TIME_LIMIT
 
 
@@ -198,12 +198,14 @@ def test_a_time_limit_ends_a_path(heart):
     ],
 )
 def test_bad_paths_are_refused(heart, options, message):
+    asked = {name: options[name] for name in ("C", "lam", "gap") if name in options}
+    own = {name: given for name, given in options.items() if name not in asked}
     with pytest.raises(ValueError, match=message):
-        LinearSVC.path(heart.X, heart.y, **options)
+        LinearSVC(**own).path(heart.X, heart.y, **asked)
 
 
 def test_C_outside_the_ends_is_refused(heart):
-    path = LinearSVC.path(heart.X, heart.y, C=(0.5, 1.0), gap=0.5, random_state=0)
+    path = LinearSVC(random_state=0).path(heart.X, heart.y, C=(0.5, 1.0), gap=0.5)
     with pytest.raises(ValueError, match=r"C must be between 0\.5 and 1, the ends of the path; got 2\.0"):
         path.certificate(2.0)
 
@@ -242,7 +244,7 @@ def test_the_proven_gap_holds_at_every_knot_too(seed):
     low = 10.0 ** random.uniform(-5, 1)
     ends, gap = (low, low * 10.0 ** random.uniform(0, 0.5)), 10.0 ** random.uniform(-3.5, -1)
     loss, intercept = "hinge", str(random.choice(["regularized", "free"]))
-    path = LinearSVC.path(X, y, C=ends, gap=gap, loss=loss, intercept=intercept, random_state=0)
+    path = LinearSVC(loss=loss, intercept=intercept, random_state=0).path(X, y, C=ends, gap=gap)
     for C in (*path.Cs, *np.geomspace(*ends, 5)[1:-1]):
         best = LinearSVC(C=C, tol=1e-12, max_iter=2000, loss=loss, intercept=intercept, random_state=0)
         with warnings.catch_warnings():

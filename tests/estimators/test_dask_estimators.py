@@ -205,7 +205,7 @@ def test_the_hinge_by_newtons_method(client: Any) -> None:
         assert near(model, reference)
 
 
-def test_pairs_paths_and_folds(client: Any) -> None:
+def test_pairs_and_folds(client: Any) -> None:
     X, _ = data()
     y = np.digitize(X @ np.ones(D), [-1.0, 0.0, 1.0])
     A = da.from_array(X, chunks=((100, 300, 500), (D,)))
@@ -214,9 +214,6 @@ def test_pairs_paths_and_folds(client: Any) -> None:
     assert near(pairs, reference)
     assert np.array_equal(pairs.predict(A).compute(), reference.predict(X))
     assert np.allclose(pairs.decision_function(X), pairs.decision_function(X))
-    models = LinearSVC.path(A, y, Cs=[10.0, 0.1], tol=1e-6).models
-    assert [model.C for model in models] == [0.1, 10.0]
-    assert all(near(model, LinearSVC(C=model.C, tol=1e-6).fit(X, y)) for model in models)
     search = LinearSVCCV(LinearSVC(tol=1e-6), Cs=[0.01, 1.0], cv=3).fit(A, y)
     assert search.scores_.shape == (2, 3) and (search.relative_gaps_ <= 1e-6).all()
     assert search.Cs_[search.mean_scores_.argmax()] == search.C_

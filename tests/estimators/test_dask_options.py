@@ -121,23 +121,11 @@ def test_each_class_has_its_factor_in_its_own_problem(solver: str, weight: Any, 
     assert found == pytest.approx([one.primal for one in reference.certificates_], rel=2e-3)
 
 
-def test_a_path_of_regressions_and_what_is_for_one_machine(client: Any) -> None:
+def test_paths_are_for_one_machine(client: Any) -> None:
     X = matrix(N, D)
-    y = labels(X, Squared())
-    A, b = split(X, y)
-    models = LinearSVR.path(A, b, Cs=[1.0, 0.01], intercept="free", loss="squared", tol=1e-6).models
-    assert [model.C for model in models] == [0.01, 1.0]
-    for model in models:
-        reference = LinearSVR(C=model.C, intercept="free", loss="squared", tol=1e-6).fit(X, y)
-        assert np.linalg.norm(model.coef_ - reference.coef_) <= distance_bound(
-            model.certificate_.gap, reference.certificate_.gap
-        )
-        local = model
-        assert (local.intercept, local.C, model.intercept_.shape) == ("free", model.C, (1,))
-        assert float(model.score(A, b)) == pytest.approx(local.score(X, y))
-    for options in ({"C": (0.1, 1.0)}, {"gap": 1e-2}, {"lam": (0.1, 1.0)}):
-        with pytest.raises(ValueError, match="is for one machine"):
-            LinearSVR.path(A, b, **options)
+    A, b = split(X, labels(X, Squared()))
+    with pytest.raises(ValueError, match="a path is for one machine"):
+        LinearSVR(loss="squared").path(A, b, C=(0.1, 1.0))
 
 
 def test_cross_validation_of_any_machine(client: Any) -> None:
@@ -167,17 +155,16 @@ def given_away(client: Any) -> int:
     return sum(str(one["key"]).startswith("give_rows-") for one in client.get_task_stream())
 
 
-def test_rows_come_together_once_for_a_path(client: Any) -> None:
+def test_rows_come_together_once(client: Any) -> None:
     X, y = data([-1.0, 1.0])
     A, b = split(X, y)
     for options in ({}, {"multi_class": "multinomial"}, {"multi_class": "crammer_singer"}, {"penalty": "l1"}):
         before = given_away(client)
-        models = LinearSVC.path(A, b, Cs=[0.1, 1.0, 3.0], solver="gather", tol=1e-5, **options).models
+        model = LinearSVC(solver="gather", tol=1e-5, **options).fit(A, b)
         assert given_away(client) == before + 3  # once for each partition
-        for model in models:
-            reference = LinearSVC(C=model.C, tol=1e-5, **options).fit(X, y)
-            assert model.outcome_ is Outcome.CERTIFIED
-            assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-5)
+        reference = LinearSVC(tol=1e-5, **options).fit(X, y)
+        assert model.outcome_ is Outcome.CERTIFIED
+        assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-5)
 
 
 def test_row_weights_of_files(client: Any, tmp_path: Path) -> None:
@@ -389,11 +376,9 @@ def test_ctrl_c_while_a_task_works(solver: str, client: Any) -> None:
     assert np.isfinite(model.certificate_.gap) or solver == "newton"
 
 
-def test_a_path_ends_with_its_time(client: Any) -> None:
+def test_a_search_ends_with_its_time(client: Any) -> None:
     X, y = data([0.0])
     A, b = split(X, y)
-    models = LinearSVC.path(A, b, Cs=[0.1, 1.0, 10.0], tol=1e-15, max_time=1e-3).models
-    assert [model.C for model in models] == [0.1]
     search = LinearSVCCV(LinearSVC(tol=1e-15, max_time=1e-3), Cs=[0.1, 1.0], cv=2).fit(A, b)
     assert search.Cs_.tolist() == [0.1] and search.scores_.shape == (1, 2)
 

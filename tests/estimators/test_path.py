@@ -1,4 +1,4 @@
-"""Paths over C and cross-validation: certified throughout, the same models as single fits."""
+"""Warm starts along C and cross-validation: certified throughout, the same models as single fits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 
 from saddlesvm import LinearSVC, LinearSVCCV, Outcome, Store
 from saddlesvm.data import load_bundled
-from saddlesvm.estimators.path import check_Cs
-from saddlesvm.runtime.clock import clock
+from saddlesvm.estimators.C_range import check_Cs
 
 
 @pytest.fixture(scope="module")
@@ -20,29 +19,14 @@ def heart():
     return load_bundled("heart")
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
-def test_every_model_of_a_path_is_certified(heart, loss):
-    path = LinearSVC.path(heart.X, heart.y, Cs=[0.01, 1.0, 100.0], loss=loss, tol=1e-5, random_state=0)
-    assert path.outcomes == [Outcome.CERTIFIED] * 3
-    assert path.coefs.shape == (3, 1, 13)
-    assert path.intercepts.shape == (3, 1)
-    for C, model in zip(path.Cs, path.models, strict=True):
-        alone = LinearSVC(C=C, loss=loss, tol=1e-5, random_state=0).fit(heart.X, heart.y)
-        apart = np.linalg.norm(alone.coef_ - model.coef_)
-        certificates = (alone.certificate_, model.certificate_)
-        assert apart <= sum(np.sqrt(2.0 * max(one.gap, 1e-13 * one.primal)) for one in certificates)
-        assert model.C == C
-
-
-def test_a_path_goes_up_whatever_the_order(heart):
-    assert LinearSVC.path(heart.X, heart.y, Cs=[1.0, 0.1]).Cs.tolist() == [0.1, 1.0]
+def test_a_number_of_values_is_a_grid():
     np.testing.assert_allclose(check_Cs(13)[[0, -1]], [1e-3, 1e3])
 
 
 @pytest.mark.parametrize("Cs", [[], [0.0], [np.inf], [-1.0, 1.0], 0])
 def test_bad_grids_are_refused(heart, Cs):
     with pytest.raises(ValueError, match=r"Cs.* must be"):
-        LinearSVC.path(heart.X, heart.y, Cs=Cs)
+        LinearSVCCV(Cs=Cs).fit(heart.X, heart.y)
 
 
 @pytest.mark.parametrize(
@@ -56,20 +40,21 @@ def test_options_that_do_not_go_with_a_path_are_refused_before_any_work(heart, o
     seen = []
     options = {"callbacks": [seen.append]} | options
     with pytest.raises(ValueError, match=message):
-        LinearSVC.path(heart.X, heart.y, Cs=2, **options)
+        LinearSVC(**options).path(heart.X, heart.y)
     with pytest.raises(ValueError, match=message):
         LinearSVCCV(LinearSVC(**options), Cs=2).fit(heart.X, heart.y)
     assert not seen
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_models_of_a_path_can_be_started_from(heart, loss):
-    X = heart.X / heart.X.std(axis=0)
-    model = LinearSVC.path(X, heart.y, Cs=3, loss=loss, random_state=0).models[1]
-    model.set_params(warm_start=True, C=2.0).fit(X, heart.y)
-    cold = LinearSVC(C=2.0, loss=loss, random_state=0).fit(X, heart.y)
-    assert model.outcome_ is Outcome.CERTIFIED
-    assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-4)
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_smooth_losses_with_many_rows_take_a_step_or_two_from_their_neighbour(loss):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20_000, 8))
+    y = np.where(X @ np.arange(8.0) + 20.0 * random.normal(size=20_000) > 0.0, 1, -1)
+    model = LinearSVC(loss=loss, tol=1e-5, warm_start=True, random_state=0).fit(X, y)
+    for C in (3.0, 10.0):
+        assert model.set_params(C=C).fit(X, y).n_iter_ <= 3
+        assert model.outcome_ is Outcome.CERTIFIED
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
@@ -207,7 +192,7 @@ def test_a_search_that_is_interrupted_early_says_so(heart, keyboard, by_key, num
     assert not hasattr(search, "best_estimator_")
 
 
-def test_no_press_of_ctrl_c_is_lost_between_short_fits(heart, keyboard, monkeypatch):
+def test_no_press_of_ctrl_c_is_lost_between_short_fits(heart, keyboard):
     X, presses = heart.X / heart.X.std(axis=0), [signal.SIGINT]
 
     def press(*seen):
@@ -215,29 +200,3 @@ def test_no_press_of_ctrl_c_is_lost_between_short_fits(heart, keyboard, monkeypa
 
     with pytest.raises(KeyboardInterrupt, match="before every fold had reached the smallest C"):
         LinearSVCCV(Cs=3, cv=4, scoring=press).fit(X, heart.y)
-    presses.append(signal.SIGINT)
-    monkeypatch.setattr("saddlesvm.runtime.interrupts.InterruptHandler.last_press", float("-inf"))  # that was long ago
-    path = LinearSVC.path(X, heart.y, Cs=3, tol=0.5, callbacks=[press])
-    assert path.outcomes == [Outcome.CERTIFIED]
-
-
-@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
-def test_smooth_losses_with_many_rows_take_a_step_or_two_from_their_neighbour(loss):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(20_000, 8))
-    y = np.where(X @ np.arange(8.0) + 20.0 * random.normal(size=20_000) > 0.0, 1, -1)
-    path = LinearSVC.path(X, y, Cs=[1.0, 3.0, 10.0], loss=loss, tol=1e-5, random_state=0)
-    assert path.outcomes == [Outcome.CERTIFIED] * 3
-    assert all(model.n_iter_ <= 3 for model in path.models[1:])
-
-
-def test_max_time_is_for_the_whole_path(heart, monkeypatch):
-    asked = []
-
-    def later():
-        asked.append(0)
-        return clock() + (1e9 if len(asked) > 4 else 0.0)  # each fit asks twice
-
-    monkeypatch.setattr("saddlesvm.estimators.path.clock", later)
-    path = LinearSVC.path(heart.X, heart.y, Cs=[0.1, 1.0, 10.0, 100.0], max_time=1e6, random_state=0)
-    assert path.Cs.tolist() == [0.1, 1.0] and len(path.models) == 2

@@ -147,7 +147,7 @@ def test_a_gap_that_proves_nothing_is_refused(kind: Any) -> None:
         with pytest.raises(ValueError, match=f"tol must be a relative gap, at least 0 and below 1.*got {tol}"):
             kind(tol=tol).fit(X, y)
     with pytest.raises(ValueError, match="gap must be a number between 0 and 1"):
-        LinearSVC.path(X, y, gap=2.0)
+        LinearSVC().path(X, y, gap=2.0)
 
 
 def test_the_error_of_a_choice_is_that_at_the_chosen_C() -> None:

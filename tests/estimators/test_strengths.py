@@ -33,9 +33,8 @@ def test_no_strength_beyond_the_limits(kind: Any, given: Any) -> None:
 def test_no_strength_beyond_the_limits_on_paths(given: Any) -> None:
     allowed = r"a positive finite number, from 1e-200 to 1e\+200; got"
     asked: list[Any] = [
-        lambda: LinearSVC.path(X, Y, Cs=[1.0, given]),
-        lambda: LinearSVC.path(X, Y, C=(given, 1.0)),
-        lambda: LinearSVC.path(X, Y, lam=(1.0, given)),
+        lambda: LinearSVC().path(X, Y, C=(given, 1.0)),
+        lambda: LinearSVC().path(X, Y, lam=(1.0, given)),
         lambda: LinearSVCCV(Cs=[1.0, given]).fit(X, Y),
         lambda: LinearSVC(C=AutomaticC(high=given)).fit(X, Y),
         lambda: compare(X, Y, solvers="dcd", C=given),

@@ -1,4 +1,4 @@
-"""Pictures of models and paths, and the report of a path."""
+"""Pictures of models and paths."""
 
 from __future__ import annotations
 
@@ -40,47 +40,32 @@ def test_a_path_display_draws_what_is_proven(chosen):
     assert set(path.Cs) <= set(gaps.x)
 
 
-@pytest.mark.parametrize("kind", ["gap", "error", "weights"])
+@pytest.mark.parametrize("kind", ["gap", "error"])
 def test_every_kind_can_be_drawn(chosen, heart, kind):
     assert PathDisplay.from_path(chosen.path_, *heart, kind=kind).ax_.get_title()
     assert PathDisplay.from_estimator(chosen, kind=kind).ax_.get_xlabel() == "C"
 
 
 def test_an_unknown_kind_is_refused(chosen):
-    with pytest.raises(ValueError, match="kind must be 'gap', 'error', 'weights' or 'features'; got 'pie'"):
+    with pytest.raises(ValueError, match="kind must be 'gap' or 'error'; got 'pie'"):
         PathDisplay(chosen.path_).plot(kind="pie")
     with pytest.raises(ValueError, match="there is no error to draw"):
         PathDisplay(chosen.path_).plot(kind="error")
 
 
-def test_the_command_writes_a_report_and_the_chosen_model(tmp_path, capsys):
-    report, model = tmp_path / "path.html", tmp_path / "m.model"
-    arguments = ["path", "heart", "--C", "1e-2,1", "--tol", "0.05", "--loss", "logistic", "--leave-one-out"]
-    assert main([*arguments, "--report", str(report), "--model", str(model), "--test", "heart"]) == 0
+def test_the_command_writes_the_chosen_model(tmp_path, capsys):
+    model = tmp_path / "m.model"
+    arguments = ["path", "heart", "--C", "1e-2,1", "--tol", "0.05", "--loss", "logistic", "--validation", "0.2"]
+    assert main([*arguments, "--model", str(model), "--test", "heart"]) == 0
     told = capsys.readouterr().out
-    assert "every C between the ends" in told and "test error" in told
-    assert "fits prove a model for every C from 0.01 to 1" in report.read_text()
+    assert "test error" in told and "validation error" in told
     assert main(["predict", str(model), "heart", "--output", str(tmp_path / "out")]) == 0
 
 
-@pytest.mark.parametrize("kind", ["gap", "error", "weights", "features"])
-def test_a_grid_of_sparse_models_can_be_drawn(heart, kind):
-    path = LinearSVC.path(*heart, Cs=4, penalty="l1", loss="logistic", random_state=0)
-    assert PathDisplay.from_path(path, *heart, kind=kind).ax_.get_xlabel() == "C"
-    if kind == "features":
-        (line,) = PathDisplay.from_path(path, kind=kind).ax_.get_lines()
-        np.testing.assert_array_equal(line.get_ydata(), path.n_features_selected)
-
-
-def test_the_command_makes_a_grid_where_weights_are_set_to_zero(tmp_path, capsys):
-    report, model = tmp_path / "path.html", tmp_path / "m.model"
-    arguments = ["path", "heart", "--penalty", "l1", "--loss", "logistic", "--test", "heart", "--validation", "0.2"]
-    assert main([*arguments, "--report", str(report), "--model", str(model)]) == 0
-    told = capsys.readouterr().out
-    assert "each C of the grid" in told and "features with a weight" in told
-    assert "13 fits, for C from" in report.read_text()
-    assert "Features along the path" in report.read_text()
-    assert main(["predict", str(model), "heart", "--output", str(tmp_path / "out")]) == 0
+def test_the_command_proves_paths_of_sparse_models(capsys):
+    arguments = ["path", "heart", "--penalty", "l1", "--loss", "logistic", "--tol", "0.1", "--test", "heart"]
+    assert main(arguments) == 0
+    assert "certified" in capsys.readouterr().out
 
 
 def test_train_chooses_C_on_the_command_line(capsys):
@@ -93,7 +78,6 @@ def test_train_chooses_C_on_the_command_line(capsys):
     [
         (["path", "heart", "--C", "1"], "two numbers are needed, the smaller one first"),
         (["path", "heart", "--C", "2,1"], "two numbers are needed, the smaller one first"),
-        (["path", "heart", "--penalty", "l1", "--lambda", "1e-3,1"], "goes over C: give --C LOW,HIGH, not --lambda"),
         (["path", "heart", "--tol", "0"], "--tol must be a number between 0 and 1"),
         (["train", "heart", "--C", "best"], "a number, several with commas, as in 0.1,1,10, or auto is allowed"),
     ],
@@ -106,7 +90,7 @@ def test_bad_usage_is_one_line(arguments, message, capsys):
 
 def test_the_text_of_a_display_is_short(chosen):
     assert repr(GapDisplay(chosen.trace_, "heart")) == "GapDisplay(name='heart')"
-    assert repr(PathDisplay.from_choice(chosen.choice_)).startswith("PathDisplay(chosen=")
+    assert repr(PathDisplay.from_estimator(chosen)).startswith("PathDisplay(chosen=")
     with pytest.raises(ValueError, match="against must be 'epochs' or 'seconds'; got 'rows'"):
         GapDisplay(chosen.trace_).plot(against="rows")
     with pytest.raises(ValueError, match="kind must be 'gap' or 'closing'; got 'loss'"):

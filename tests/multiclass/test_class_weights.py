@@ -153,7 +153,7 @@ def test_searches_and_paths_and_the_choice_of_C() -> None:
     X, y, weights = uneven()
     search = LinearSVCCV(LinearSVC(class_weight=FACTORS, tol=TOL), Cs=[0.1], cv=3).fit(X, y, weights)
     assert_near(search.best_estimator_, by_rows(X, y, FACTORS, weights, C=0.1))
-    path = LinearSVC.path(X, y, C=(0.05, 0.2), gap=1e-4, sample_weight=weights, class_weight=FACTORS)
+    path = LinearSVC(class_weight=FACTORS).path(X, y, C=(0.05, 0.2), gap=1e-4, sample_weight=weights)
     assert_near(path.model(0.1), by_rows(X, y, FACTORS, weights, C=0.1))
     chosen = LinearSVC(C="auto:low=0.05,high=0.2,size=3", class_weight=FACTORS, tol=TOL).fit(X, y, weights)
     assert_near(chosen, by_rows(X, y, FACTORS, weights, C=chosen.C_))

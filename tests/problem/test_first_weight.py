@@ -115,13 +115,11 @@ def test_the_first_crossing_is_found_from_both_sides():
     assert first_crossing(lambda place: -1.0, 2.0) == 0.0
 
 
-def test_a_number_of_values_begins_there(rows):
+def test_a_path_begins_there(rows):
     X, y = rows
-    path = LinearSVC.path(X, y, Cs=5, loss="logistic", tol=1e-6, random_state=0, **L1)
-    first = C_max(LinearSVC(loss="logistic", **L1), X, y)
-    np.testing.assert_allclose(path.Cs, first * np.logspace(0, 3, 5))
-    assert path.n_features_selected[0] == 0 < path.n_features_selected[-1]
-    assert path.proven_gap <= 1e-6
+    model = LinearSVC(loss="logistic", random_state=0, **L1)
+    path = model.path(X, y)
+    first = C_max(model, X, y)
+    np.testing.assert_allclose(path.Cs[[0, -1]], [first, 1e3 * first])
+    assert not path.models[0].coef_.any() and path.models[-1].coef_.any()
     assert path.model(path.best(X, y)).score(X, y) == path.score(X, y).max()
-    with pytest.raises(ValueError, match="models at its 5 values of C only"):
-        path.model(1.2345)

@@ -12,7 +12,6 @@ from saddlesvm import SVC, SVR, Certificate, LinearSVC, LinearSVR, NuSVC, OneCla
 from saddlesvm.data import load_bundled
 from saddlesvm.data.data_table import LabelledTable
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.path import RegularizationPath
 from saddlesvm.losses import Hinge, Huber
 
 notes = load_bundled("banknote")
@@ -37,12 +36,10 @@ LinearSVC(loss=Hinge(), multi_class="ovo", intercept="free", penalty="l2", dual=
 LinearSVC(probability=True, random_state=0)
 SVR(kernel="poly", degree=2, gamma=0.5, loss="absolute")
 
-# The options of a path say what it gives.
-assert_type(LinearSVC.path(X, y), RegularizationPath)
-assert_type(LinearSVC.path(X, y, Cs=[0.1, 1.0], loss="hinge"), RegularizationPath)
-assert_type(LinearSVC.path(X, y, C=(0.1, 1.0)), CertifiedPath)
-assert_type(LinearSVR.path(X, y, gap=0.1), CertifiedPath)
-assert_type(LinearSVR.path(X, y, lam=(0.1, 1.0), loss="squared"), CertifiedPath)
+# Paths.
+assert_type(LinearSVC().path(X, y, C=(0.1, 1.0)), CertifiedPath)
+assert_type(LinearSVR().path(X, y, gap=0.1), CertifiedPath)
+assert_type(LinearSVR(loss="squared").path(X, y, lam=(0.1, 1.0)), CertifiedPath)
 
 # Words that no option takes, options that there are not, and names that there are not.
 LinearSVC(loss="hingee")  # error: arg-type
@@ -59,5 +56,5 @@ SVC(kernel="rbff")  # error: arg-type
 SVC(gamma="scaled")  # error: arg-type
 model.fit(X, y, weights=y)  # error: call-arg
 model.predict()  # error: call-arg
-LinearSVC.path(X, y, C=1.0)  # error: call-overload
+LinearSVC().path(X, y, C=1.0)  # error: arg-type
 saddlesvm.LinerSVC()  # error: attr-defined

@@ -17,7 +17,7 @@ from saddlesvm.data import load_bundled
 heart = load_bundled("heart")
 X = StandardScaler().fit_transform(heart.X)
 y = heart.y
-path = LinearSVC.path(X, y, C=(1e-3, 1e2), gap=1e-2, loss="hinge", random_state=0)
+path = LinearSVC(loss="hinge", random_state=0).path(X, y, C=(1e-3, 1e2), gap=1e-2)
 print(
     path.outcome,
     "with",

@@ -2,9 +2,9 @@
 Choosing C
 ==========
 
-C is the only number that a linear support vector machine needs. A path over C takes little more time than a few fits,
-because each fit begins at the solution of its neighbour. Every fit is certified, so no point of the curve comes from
-a solver that stopped too early.
+C is the only number that a linear support vector machine needs. Thirteen values of C take little more time than a few
+fits, because with ``warm_start`` each fit begins at the solution of its neighbour. Every fit is certified, so no point
+of the curve comes from a solver that stopped too early.
 """
 
 # %%
@@ -24,16 +24,17 @@ scaler = StandardScaler().fit(X_train)
 X_train = scaler.transform(X_train)
 X_test = scaler.transform(X_test)
 
-path = LinearSVC.path(X_train, y_train, Cs=13, loss="hinge", tol=1e-4, random_state=0)
-for C, certificate, seconds in zip(
-    path.Cs, path.certificates, path.seconds, strict=True
-):
-    print(
-        f"C = {C:10.4g}   gap {certificate.relative_gap:.1e}   {1000 * seconds:6.1f} ms"
-    )
+model = LinearSVC(loss="hinge", warm_start=True, random_state=0)
+Cs = np.logspace(-3, 3, 13).tolist()
+weights = []
+for C in Cs:
+    model.set_params(C=C).fit(X_train, y_train)
+    weights.append(model.coef_[0].copy())
+    gap = model.certificate_.relative_gap
+    print(f"C = {C:10.4g}   gap {gap:.1e}   {1000 * model.seconds_solving_:6.1f} ms")
 
 # %%
-# Which one? ``LinearSVCCV`` goes along the path in every fold. The best mean is often no better than its neighbours by
+# Which one? ``LinearSVCCV`` goes along C in every fold. The best mean is often no better than its neighbours by
 # more than the noise: ``rule="one_standard_error"`` takes the smallest C that is as good within one standard error.
 from saddlesvm import LinearSVCCV
 
@@ -53,8 +54,8 @@ print(
 import matplotlib.pyplot as plt
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-left.semilogx(path.Cs, path.coefs[:, 0, :])
-left.set(xlabel="C", ylabel="weights", title="the path")
+left.semilogx(Cs, weights)
+left.set(xlabel="C", ylabel="weights", title="weights along C")
 right.fill_between(
     best.Cs_,
     best.mean_scores_ - best.standard_errors_,
@@ -66,4 +67,4 @@ right.axvline(best.C_, linestyle="-", color="C1", label="best")
 right.axvline(careful.C_, linestyle="--", color="C2", label="one standard error")
 right.set(xlabel="C", ylabel="accuracy in ten folds", title="cross-validation")
 right.legend(loc="lower right")
-np.testing.assert_array_less([c.relative_gap for c in path.certificates], 1e-4)
+plt.show()

@@ -67,17 +67,19 @@ right.set(xlabel="C", ylabel="test accuracy")
 left.legend()
 
 # %%
-# A path begins at :func:`saddlesvm.svm.C_max`, the largest C at which no feature has a weight.
-from saddlesvm.lab import PathDisplay
+# Weights appear at :func:`saddlesvm.svm.C_max`, the largest C at which no feature has a weight. With ``warm_start``,
+# each fit begins where the last one ended.
+from saddlesvm.svm import C_max
 
-path = LinearSVC.path(
-    X_train, y_train, Cs=15, penalty="l1", loss="squared_hinge", random_state=0
-)
+model = LinearSVC(penalty="l1", warm_start=True, random_state=0)
+Cs = C_max(model, X_train, y_train) * np.logspace(0, 3, 15)
+weights = [
+    model.set_params(C=C).fit(X_train, y_train).coef_[0].copy() for C in Cs.tolist()
+]
 print(
-    f"from {path.n_features_selected[0]} features at C = {path.Cs[0]:.3g}",
-    f"to {path.n_features_selected[-1]}",
+    f"from {np.count_nonzero(weights[0])} features to {np.count_nonzero(weights[-1])}"
 )
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-PathDisplay.from_path(path, kind="weights", ax=left)
-PathDisplay.from_path(path, kind="features", ax=right)
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+ax.semilogx(Cs, weights)
+ax.set(xlabel="C", ylabel="weight")
 plt.show()

@@ -102,13 +102,6 @@ class CurvatureBound:
             return np.full(size, 1.0 / math.sqrt(self.floor) if self.floor > 0.0 else np.inf)
         return self.norms_of(np.eye(size, order="F"))
 
-    def solve(self, v: np.ndarray) -> np.ndarray:
-        """Return ``H^-1 v`` as computed, without a bound."""
-        if self.factor is None:
-            return v / self.floor
-        half = dtrsm(1.0, self.factor, np.array(v[:, None], order="F"), lower=1)
-        return np.asarray(dtrsm(1.0, self.factor, half, lower=1, trans_a=1))[:, 0]
-
     def norms_of(self, columns: np.ndarray) -> np.ndarray:
         """Bound the norms of columns, shape (d + 1, k), which may be overwritten."""
         with blas_for(factor_cost(len(columns))):

@@ -19,6 +19,7 @@ from saddlesvm.data.door import Design, check_design
 from saddlesvm.data.inputs import split_store
 from saddlesvm.data.label_checks import refuse_columns
 from saddlesvm.estimators.base import option_of
+from saddlesvm.estimators.C_range import ENDS, GAP
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, former_fit
 from saddlesvm.estimators.held_out import HeldOut
@@ -29,7 +30,6 @@ from saddlesvm.estimators.leave_one_out import (
     estimate_rows,
 )
 from saddlesvm.estimators.path_search import PathSearch
-from saddlesvm.estimators.register import ENDS, GAP
 from saddlesvm.estimators.training import fit_copy
 from saddlesvm.runtime.allowed import (
     SHARE,
@@ -229,9 +229,7 @@ def choose_C(
     if model.lam is not None:
         raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     if getattr(model, "penalty", "l2") != "l2":
-        raise ValueError(
-            f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV, or path(Cs=...)"
-        )
+        raise ValueError(f"C='auto' needs penalty='l2'; got {model.penalty!r}: use LinearSVCCV")
     template = clone(model).set_params(C=1.0, checkpoint=None)
     design = check_design(X)
     judge = Judge(how, (design, y, sample_weight), by_folds=design.shape[1] > FACTORED)

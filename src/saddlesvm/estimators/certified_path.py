@@ -8,28 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import accuracy_score, check_scoring, r2_score
 
-from saddlesvm.answers.labels import labels_between
-from saddlesvm.answers.stretch import Stretch, stretch_to
 from saddlesvm.data.door import check_design
-from saddlesvm.estimators.exact_optimum import go_closer, training_data
 from saddlesvm.estimators.fitted import (
     Fitted,
-    check_rows,
     copy_options,
     decide,
     fitted_value,
-    label_rule,
     make_model,
     problem_C,
 )
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Absent, Regularized
 from saddlesvm.problem.path_bounds import Interval, Knot
@@ -37,9 +31,6 @@ from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
-
-if TYPE_CHECKING:
-    pass
 
 GRID = 61  # values of C in a default grid: ten per factor of 10, over six such factors
 
@@ -69,12 +60,11 @@ class CertifiedPath:
     >>> from saddlesvm import LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> path = LinearSVC.path(notes.X, notes.y, C=(1e-2, 1e2), gap=1e-2, random_state=0)
+    >>> model = LinearSVC(random_state=0)
+    >>> path = model.path(notes.X, notes.y, C=(1e-2, 1e2), gap=1e-2)
     >>> path.certificate(0.37).relative_gap <= 1e-2
     True
     """
-
-    every_C: ClassVar[bool] = True
 
     knots: list[Knot]
     models: list[Any] = field(repr=False)
@@ -235,119 +225,6 @@ class CertifiedPath:
         """The C with the best score on X and y, the smallest in a tie; see :meth:`score`."""
         grid = self.grid() if Cs is None else np.asarray(Cs, dtype=np.float64)
         return float(grid[int(np.argmax(self.score(X, y, grid, scoring)))])
-
-    def decision_bounds(self, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds on the scores of the exact optima for every C between the ends, rounding counted.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (m, d)
-
-        Returns
-        -------
-        lower, upper : ndarray of the shape of ``decision_function(X)``
-            For every C, the score of the exact solution lies between them; for a regression, they
-            have the shape of ``predict(X)``. With
-            ``multi_class="ovo"`` there is a column for each pair.
-
-        Raises
-        ------
-        ValueError
-            The models are joint machines, have a penalty other than l2, or have no training data.
-
-        Notes
-        -----
-        Each fit is solved to rounding, and a step from it bounds the optima half-way to its
-        neighbours. A smaller `gap` gives more fits and narrower bounds. A free intercept has no
-        bounds.
-        """
-        bands = self.decision_bands(X)
-        low = np.min([low for low, _ in bands], axis=0)
-        high = np.max([high for _, high in bands], axis=0)
-        # Two classes or a regression are one problem: vectors.
-        if low.shape[1] == 1:
-            return low[:, 0], high[:, 0]
-        return low, high
-
-    def is_constant(self, X: RowsLike) -> np.ndarray:
-        """Return True for each row whose label is proven to be the same at every C of the path.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (m, d)
-
-        Returns
-        -------
-        ndarray of bool, shape (m,), or (m, n_labels) of models of several labels a row
-
-        Raises
-        ------
-        ValueError
-            As :meth:`decision_bounds`; or the models are regressions.
-
-        Examples
-        --------
-        >>> from saddlesvm import LinearSVC
-        >>> from saddlesvm.data import load_bundled
-        >>> notes = load_bundled("banknote")
-        >>> path = LinearSVC.path(notes.X, notes.y, C=(0.5, 1.0), gap=1e-3, random_state=0)
-        >>> bool(path.is_constant(notes.X).mean() > 0.9)
-        True
-        """
-        first = fitted_value(self.models[0])
-        if first.labels is None:
-            raise ValueError("a regression has no labels: use decision_bounds(X)")
-        given = first.labels.classes.size, label_rule(first)
-        found = [labels_between(low, high, *given) for low, high in self.decision_bands(X)]
-        labels = np.array([one for one, _ in found])
-        proven = np.array([one for _, one in found])
-        # Proven between each two fits, and the same between all of them.
-        return np.asarray(proven.all(axis=0) & (labels == labels[0]).all(axis=0))
-
-    def decision_bands(self, X: RowsLike) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Bounds on scores, shape (m, k) each, for the stretches of C of :meth:`band_edges`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (m, d)
-        """
-        design = check_rows(fitted_value(self.models[0]), X)
-        found = []
-        for stretches in self._stretches:
-            low, high = zip(*(one.score_bounds(design) for one in stretches), strict=True)
-            found.append((np.column_stack(low), np.column_stack(high)))
-        return found
-
-    def band_edges(self) -> np.ndarray:
-        """Return the edges of the stretches of :meth:`decision_bands`: fits and means between."""
-        Cs = self.Cs
-        return np.sort(np.concatenate([Cs, np.sqrt(Cs[1:] * Cs[:-1])]))
-
-    @cached_property
-    def _stretches(self) -> list[list[Stretch]]:
-        """Return, for each stretch of C, regions with the optima of all sub-problems."""
-        Cs = self.Cs
-        found = []
-        first = fitted_value(self.models[0])
-        multi_class = first.way
-        penalty = first.template.penalty
-        if multi_class in JOINT or penalty != "l2":
-            raise ValueError(
-                "bounds for every C need penalty='l2', and multi_class='ovr' or 'ovo'; got "
-                f"penalty={penalty!r} and multi_class={multi_class!r}"
-            )
-        for k, model in enumerate(self.models):
-            fitted = fitted_value(model)
-            near = go_closer(fitted, training_data(fitted))
-            # The stretches of two neighbours meet at the geometric mean of their C.
-            ends = [
-                math.sqrt(Cs[k] * other) for other in (*Cs[max(k - 1, 0) : k], *Cs[k + 1 : k + 2])
-            ]
-            parts = list(zip(near.problems, near.proof.parts, strict=True))
-            found += [
-                [stretch_to(one, part, one.C * end / Cs[k]) for one, part in parts] for end in ends
-            ]
-        return found
 
     def grid(self, size: int = GRID) -> np.ndarray:
         """Values of C evenly spaced in log C from end to end, shape (size,)."""

@@ -32,11 +32,11 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data.door import checked_data
 from saddlesvm.data.label_checks import check_labels, check_weights
 from saddlesvm.estimators.automatic_C import RULES
+from saddlesvm.estimators.C_range import check_Cs, check_model
 from saddlesvm.estimators.fitted import Fitted, decide, former_fit, make_model
 from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.on_cluster import is_distributed, score_anywhere, search_on_cluster
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
-from saddlesvm.estimators.path import check_Cs, check_model
 from saddlesvm.estimators.solve import fit_together
 from saddlesvm.estimators.training import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -125,14 +125,6 @@ def prove_labels(fitted: Fitted, X: RowsLike, predicted: ArrayLike) -> np.ndarra
     return np.asarray(proven & (classes[number] == predicted))
 
 
-class Closer(NamedTuple):
-    """A fit that went on from the weights of another, its problems, and its proof."""
-
-    fitted: Fitted
-    problems: list[Problem]
-    proof: Proof
-
-
 def prove_from_data(fitted: Fitted, data: Data) -> Proof:
     """Return the proof of a fit: by a few steps from its weights, or by a fit that goes on."""
     template = proof_options(fitted)
@@ -151,7 +143,9 @@ def prove_from_data(fitted: Fitted, data: Data) -> Proof:
             return found
         needed = gap_for(problems, list(fitted.certificates), enough)
         wanted = min(max(wanted, needed), max(tol, CLOSE))
-    return go_closer(fitted, data, wanted, max(enough, WORTH), ready).proof
+    closer = go_closer(fitted, data, wanted, max(enough, WORTH), ready)
+    assert closer.proof is not None
+    return closer.proof
 
 
 def pose_problems(fitted: Fitted, template: Estimator, data: Data, ready: FitRows) -> list[Problem]:
@@ -173,8 +167,8 @@ def go_closer(
     tol: float = CLOSE,
     enough: float = 0.0,
     ready: FitRows | None = None,
-) -> Closer:
-    """Go on from the weights of a fit to the relative gap `tol`.
+) -> Fitted:
+    """Return a fit that goes on from the weights of another to the relative gap `tol`, and proof.
 
     `enough` is that of :func:`~saddlesvm.answers.proof.make_proof`.
     """
@@ -190,9 +184,8 @@ def go_closer(
     W = stack_weights(closer.coef, closer.intercept, problems[0].scale)
     known = closer.duals is not None and closer.duals.shape[0] == len(problems)
     duals = [dual_row(closer.duals, k) if known else None for k in range(len(problems))]
-    return Closer(
-        closer, problems, make_proof(problems, W, list(closer.certificates), duals, enough)
-    )
+    proof = make_proof(problems, W, list(closer.certificates), duals, enough)
+    return replace(closer, proof=proof)
 
 
 def settle(fitted: Fitted, tol: float) -> Fitted:
@@ -201,8 +194,7 @@ def settle(fitted: Fitted, tol: float) -> Fitted:
     Parameters, trace and times stay as in the fit.
     """
     data = training_data(fitted)
-    near = go_closer(fitted, data, tol)
-    closer = near.fitted
+    closer = go_closer(fitted, data, tol)
     is_certified = closer.certificate.relative_gap <= fitted.template.tol
     return replace(
         fitted,
@@ -212,5 +204,5 @@ def settle(fitted: Fitted, tol: float) -> Fitted:
         C=closer.C,
         certificates=closer.certificates,
         outcome=Outcome.CERTIFIED if is_certified else fitted.outcome,
-        proof=near.proof,
+        proof=closer.proof,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,14 +28,13 @@ from saddlesvm.estimators.base import (
     option_of,
     restore_on_error,
 )
+from saddlesvm.estimators.C_range import GAP
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, fetch_weights, fitted_value, former_fit
 from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
-from saddlesvm.estimators.path import RegularizationPath
-from saddlesvm.estimators.path_search import choose_path
+from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.proof_files import write_proof
-from saddlesvm.estimators.register import GRID
 from saddlesvm.estimators.scikit_learn import are_callbacks_installed, set_callbacks
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import check_start
@@ -79,7 +78,6 @@ LINEAR_OPTIONS = {
 }
 
 Ends = tuple[float, float]  # the smallest and the largest C, or lambda, of a path
-Grid = int | Sequence[float] | np.ndarray  # the number of values of C, or the values
 # For each class, or target: (name, weight), or (name, weight, lower, upper), strongest first.
 Top = dict[Any, list[tuple[Any, ...]]]
 
@@ -456,82 +454,46 @@ class LinearModel(Estimator):
         """
         return write_proof(fitted_value(self), X, y, sample_weight, read)
 
-    @overload
-    @classmethod
     def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        Cs: Grid = GRID,
-        C: None = None,
-        lam: None = None,
-        gap: None = None,
-        sample_weight: ArrayLike | None = None,
-        **options: Any,
-    ) -> RegularizationPath: ...
-
-    @overload
-    @classmethod
-    def path(
-        cls,
+        self,
         X: Any,
         y: Any = None,
         *,
         C: Ends | None = None,
         lam: Ends | None = None,
-        gap: float | None = None,
+        gap: float = GAP,
         sample_weight: ArrayLike | None = None,
-        **options: Any,
-    ) -> CertifiedPath: ...
-
-    @classmethod
-    def path(
-        cls,
-        X: Any,
-        y: Any = None,
-        *,
-        Cs: Any = GRID,
-        C: tuple[float, float] | None = None,
-        lam: tuple[float, float] | None = None,
-        gap: float | None = None,
-        sample_weight: ArrayLike | None = None,
-        **options: Any,
-    ) -> RegularizationPath | CertifiedPath:
-        """Return models along C: certified fits on a grid, or a proof for *every* C of a range.
+    ) -> CertifiedPath:
+        """Return a model and a proof for *every* C between two ends, from a handful of fits.
 
         Parameters
         ----------
         X : array-like, sparse matrix or Store of shape (n, d)
         y : array-like of shape (n,)
-        Cs : int or sequence of float, default=13
-            A grid: values of C, or their number between 1e-3 and 1e3. Each fit starts from its
-            neighbour.
         C : tuple of two floats, optional
-            The smallest and the largest C of a certified path. With `gap` alone, 1e-3 and 1e3; with
-            an l1 norm in the penalty, the C at which the first weight appears, and a thousand times
-            this C.
+            The smallest and the largest C; by default 1e-3 and 1e3, and with an l1 norm in the
+            penalty the C at which the first weight appears, and a thousand times this C.
         lam : tuple of two floats, optional
             The same in lambda; certificates are then in the lambda form.
-        gap : float, optional
-            The relative gap to prove for every C of a certified path; 1e-2 if only the ends are
-            given.
+        gap : float, default=1e-2
+            The relative gap to prove for every C.
         sample_weight : array-like of shape (n,), optional
-        **options
-            Options of the estimator. With `n_jobs`, the fits of a certified path run in parallel.
-            A path takes no checkpoint.
 
         Returns
         -------
-        RegularizationPath or CertifiedPath
+        CertifiedPath
 
         Raises
         ------
         ValueError
-            Invalid data or options, ends both in C and in lambda, or a grid together with options
-            of a certified path.
+            Invalid data or options, or ends both in C and in lambda.
+
+        Notes
+        -----
+        The options of this estimator count, but for C and `tol`; it is not fitted. With `n_jobs`,
+        fits run in parallel. A path takes no checkpoint.
         """
-        return choose_path(cls(**options), X, y, Cs, C, lam, gap, sample_weight)
+        return certified_path(self._options(), X, y, C, lam, gap, sample_weight)
 
     def _check_options(self) -> Loss:
         """Check every option that does not depend on the data, and return the loss."""

@@ -50,7 +50,7 @@ FEWEST_FOLDS = 2
 # Options that a fit on a cluster does not have: their defaults, and what there is instead.
 FOR_ONE_MACHINE = {
     "probability": (False, "fit saddlesvm.LinearSVC to rows in memory"),
-    "warm_start": (False, "path() begins each fit where the last one ended"),
+    "warm_start": (False, "every fit begins anew"),
     "keep": ("best", "the best certified model is kept"),
     "gap": (0.0, "give tol, the relative gap"),
     "checkpoint": (None, "a fit continues after workers are lost; save() keeps a model"),
@@ -340,23 +340,6 @@ def make_trace(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
         )
         trace(record)
     return trace
-
-
-def fit_path_on_cluster(
-    template: Estimator, X: RowsLike, y: LabelsLike, Cs: np.ndarray, sample_weight: ArrayLike | None
-) -> tuple[list[object], list[float]]:
-    """Return a model for each C, ascending, and the seconds of each fit.
-
-    A fit begins at the end of the last fit.
-    """
-    begun = begin_fits(copy_options(template), X, y, sample_weight)
-    models = []
-    seconds = []
-    for C, solution in begun.fits.solve_along(Cs.tolist()):
-        own = copy_options(begun.template, C=C)
-        models.append(make_model(_gather(begun, solution, own, stacklevel=7)))
-        seconds.append(solution.seconds)
-    return models, seconds
 
 
 class ClusterSearch(NamedTuple):

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from saddlesvm.data.door import check_design
 from saddlesvm.data.inputs import split_store
 from saddlesvm.estimators.base import epochs_between_calls, option_of
+from saddlesvm.estimators.C_range import check_model, ends_for
 from saddlesvm.estimators.certified_path import CertifiedPath, make_knot
 from saddlesvm.estimators.fitted import (
     Fitted,
@@ -28,15 +29,6 @@ from saddlesvm.estimators.fitted import (
     problem_C,
 )
 from saddlesvm.estimators.on_cluster import is_distributed
-from saddlesvm.estimators.path import (
-    RegularizationPath,
-    check_model,
-    ends_for,
-    fit_path,
-    grid_for,
-    refuse_checkpoint,
-)
-from saddlesvm.estimators.register import GAP, GRID
 from saddlesvm.estimators.training import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
@@ -128,7 +120,7 @@ class PathSearch:
                 "stretches. "
                 f"{path.outcome.advice}",
                 NotCertifiedWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return path
 
@@ -313,102 +305,50 @@ def certified_path(
     template: Estimator,
     X: RowsLike,
     y: LabelsLike,
-    ends: tuple[float, float],
-    gap: float,
-    *,
-    sample_weight: ArrayLike | None = None,
-    in_lambda: bool = False,
-) -> CertifiedPath:
-    """A model and a proof for every C, or every lambda, between two ends.
-
-    Parameters
-    ----------
-    template : LinearModel
-        Supplies the options of the fits; its C and tol are ignored.
-    X, y, sample_weight
-        As in the estimator's ``fit``.
-    ends : tuple of float
-        The smallest and the largest C, or lambda.
-    gap : float
-        The relative gap to prove everywhere.
-    in_lambda : bool, default=False
-        `ends` are values of lambda.
-
-    Raises
-    ------
-    ValueError
-        Bad data or options.
-    """
-    check("gap", gap, SHARE)
-    if len(ends) != 2:
-        raise ValueError(
-            f"a certified path needs two ends, the smallest and the largest C; got {ends!r}"
-        )
-    for end in ends:
-        check("lam" if in_lambda else "C", end, STRENGTH)
-    if not ends[0] < ends[1]:
-        raise ValueError(f"the ends of a path must ascend; got {ends!r}")
-    refuse_checkpoint(template)
-    if template.warm_start:
-        raise ValueError(
-            "a certified path makes many fits, each started from its neighbours: leave warm_start "
-            "out"
-        )
-    if option_of(template, "multi_class") in splits.JOINT:
-        raise ValueError(
-            f"a certified path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}: "
-            "LinearSVC.path(Cs=...) "
-            "takes it"
-        )
-    X, y, sample_weight = split_store(X, y, sample_weight)
-    search = PathSearch(template, (X, y, sample_weight), gap)
-    # The largest lambda is the smallest C.
-    if in_lambda:
-        ends = (resolve_C(None, ends[1], search.n)[0], resolve_C(None, ends[0], search.n)[0])
-    return search.run((float(ends[0]), float(ends[1])), in_lambda)
-
-
-def choose_path(
-    template: Estimator,
-    X: RowsLike,
-    y: LabelsLike,
-    Cs: Any,
     C: tuple[float, float] | None,
     lam: tuple[float, float] | None,
-    gap: float | None,
-    sample_weight: ArrayLike | None,
-) -> RegularizationPath | CertifiedPath:
-    """Return models along C, or a certified path; see :meth:`saddlesvm.LinearSVC.path`."""
-    if is_distributed(X) and (C, lam, gap) != (None, None, None):
+    gap: float,
+    sample_weight: ArrayLike | None = None,
+) -> CertifiedPath:
+    """Return a model and a proof for every C, or every lambda; see :meth:`LinearSVC.path`."""
+    # Options that a path does not work with.
+    check("gap", gap, SHARE)
+    if is_distributed(X):
         raise ValueError(
-            "a path that is proven for every C between two ends (C=, lam=, gap=) is for one "
-            "machine; on a cluster "
-            "give values of C, Cs="
+            "a path is for one machine; on a cluster LinearSVCCV compares values of C, or fit each"
         )
-    # Neither ends nor a gap: a fit for each C of a grid.
-    if C is None and lam is None and gap is None:
-        check_model(template)
-        return fit_path(template, X, y, grid_for(template, X, y, Cs, sample_weight), sample_weight)
-    if (np.ndim(Cs) > 0 or Cs != GRID) and (lam is None or np.ndim(lam) > 0):
-        raise ValueError(
-            "a path has a grid, Cs, or proves every C between two ends, with C, lam or gap: not "
-            "both"
-        )
+    check_model(template)
+    if template.warm_start:
+        raise ValueError("a path makes many fits, each from its neighbours: leave warm_start out")
+    if option_of(template, "multi_class") in splits.JOINT:
+        raise ValueError(f"a path needs multi_class='ovr' or 'ovo'; got {template.multi_class!r}")
+
+    # The ends, in C or in lambda.
     if C is not None and lam is not None:
         raise ValueError(
             "give the ends of a path in C or in lam (lambda), not both: C = 1 / (lambda n)"
         )
-    ends = C if lam is None else lam
-    if ends is None:
-        ends = ends_for(template, X, y, sample_weight)
-    if np.ndim(ends) != 1 and lam is not None:
+    if lam is not None:
+        check_ends("lam", lam)
+    elif C is None:
+        C = ends_for(template, X, y, sample_weight)
+    else:
+        check_ends("C", C)
+    X, y, sample_weight = split_store(X, y, sample_weight)
+    search = PathSearch(template, (X, y, sample_weight), gap)
+    if lam is not None:
+        # The largest lambda is the smallest C.
+        C = (resolve_C(None, lam[1], search.n)[0], resolve_C(None, lam[0], search.n)[0])
+    return search.run((float(C[0]), float(C[1])), lam is not None)
+
+
+def check_ends(name: str, ends: tuple[float, float]) -> None:
+    """Raise ValueError unless these are the two ends of a path, ascending, in C or in lambda."""
+    if np.ndim(ends) != 1 or len(ends) != 2:
         raise ValueError(
-            "a path goes over C, so lam (lambda), unless it is two ends, must be left out; got "
-            f"lam={lam!r}"
+            f"{name} of a path is its two ends, {name}=(smallest, largest); got {name}={ends!r}"
         )
-    if np.ndim(ends) != 1:
-        raise ValueError(f"C of a path is its two ends, C=(smallest, largest); got C={ends!r}")
-    wanted = GAP if gap is None else gap
-    return certified_path(
-        template, X, y, ends, wanted, sample_weight=sample_weight, in_lambda=lam is not None
-    )
+    for end in ends:
+        check(name, end, STRENGTH)
+    if not ends[0] < ends[1]:
+        raise ValueError(f"the ends of a path must ascend; got {ends!r}")

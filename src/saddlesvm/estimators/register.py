@@ -18,10 +18,6 @@ from typing import Any, Literal, TypeVar, get_args
 from saddlesvm.estimators import HOMES
 from saddlesvm.runtime.lazy import origin_of
 
-# The defaults of a path over C.
-ENDS = (1e-3, 1e3)  # smallest and largest C; a guess
-GAP = 1e-2  # relative gap; a guess
-GRID = 13  # values of C: two for each factor of ten
 METHODS = ("fit", "predict", "get_params", "_check_options")  # that an estimator must have
 
 

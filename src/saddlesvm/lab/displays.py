@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from saddlesvm.lab.charts import PALETTE, Chart, Series
+from saddlesvm.lab.charts import Chart, Series
 from saddlesvm.lab.curves import AXES, QUANTITIES
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
@@ -20,11 +19,10 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
 
 FINE = 241  # values of C at which a path is drawn
-MOST_WEIGHTS = 12  # features whose weights are drawn, the largest first: as many lines are distinct
 CHOSEN_AREA = 90.0  # square points of the mark of the chosen C
 TICKS = 6  # labels on either side of the optimum, about
 GAP_KINDS = ("gap", "closing")  # charts of a fit
-PATH_KINDS = ("gap", "error", "weights", "features")  # charts of a path
+PATH_KINDS = ("gap", "error")  # charts of a path
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
 
@@ -195,17 +193,15 @@ class GapDisplay(Display):
 
 @dataclass
 class PathDisplay(Display):
-    """Pictures of a certified path, or of a grid of C.
+    """Pictures of a certified path.
 
     Attributes
     ----------
-    path : CertifiedPath or RegularizationPath
+    path : CertifiedPath
     scores : dict of str to (Cs, scores)
         Errors to draw over C: of validation data, or of leave-one-out.
     chosen : float, optional
         The C that was chosen.
-    names : sequence of str, optional
-        The names of the features.
     ax_, figure_
         The axes and the figure of the last drawing.
 
@@ -215,7 +211,7 @@ class PathDisplay(Display):
     >>> from saddlesvm.lab import PathDisplay
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
-    >>> path = LinearSVC.path(notes.X, notes.y, C=(1e-2, 1.0), gap=0.1, random_state=0)
+    >>> path = LinearSVC(random_state=0).path(notes.X, notes.y, C=(1e-2, 1.0), gap=0.1)
     >>> PathDisplay.from_path(path, kind="gap").ax_.get_xlabel()
     'C'
     """
@@ -223,7 +219,6 @@ class PathDisplay(Display):
     path: Any = field(repr=False)
     scores: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
     chosen: float | None = None
-    names: Sequence[str] | None = field(default=None, repr=False)
 
     @classmethod
     def from_path(
@@ -234,7 +229,6 @@ class PathDisplay(Display):
         *,
         kind: str = "gap",
         ax: Axes | None = None,
-        names: Sequence[str] | None = None,
     ) -> Self:
         """Draw a picture of a path; see :meth:`plot`.
 
@@ -244,21 +238,17 @@ class PathDisplay(Display):
         if X is not None:
             grid = path.grid(FINE)
             scores["validation"] = (grid, 1.0 - path.score(X, y, grid))
-        return cls(path, scores, names=names).plot(ax, kind=kind)
+        return cls(path, scores).plot(ax, kind=kind)
 
     @classmethod
     def from_estimator(
         cls, model: Estimator, *, kind: str = "error", ax: Axes | None = None
     ) -> Self:
         """Draw the path of a model that was fitted with ``C="auto"``; see :meth:`plot`."""
-        display = cls.from_choice(model.choice_, getattr(model, "feature_names_in_", None))
+        choice: Any = model.choice_
+        name = "five folds" if choice.by_folds else "leave-one-out (estimated)"
+        display = cls(choice.path, {name: (choice.Cs, choice.errors)}, choice.C)
         return display.plot(ax, kind=kind)
-
-    @classmethod
-    def from_choice(cls, choice: Any, names: Sequence[str] | None = None) -> Self:
-        """Return the display of a choice of C: its path and its leave-one-out errors."""
-        scores = {"leave-one-out (estimated)": (choice.Cs, choice.errors)}
-        return cls(choice.path, scores, choice.C, names)
 
     def plot(self, ax: Axes | None = None, *, kind: str = "gap") -> Self:
         """Draw on `ax`, or on a new figure, and return the display.
@@ -266,9 +256,8 @@ class PathDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-        kind : {"gap", "error", "weights", "features"}, default="gap"
-            The proven gap, the error, the weights, or the number of features with a weight, each
-            over C.
+        kind : {"gap", "error"}, default="gap"
+            The proven gap, or the error, over C.
         """
         one_of("kind", kind, PATH_KINDS)
         return self._draw(getattr(self, f"{kind}_chart")(), ax)
@@ -277,27 +266,22 @@ class PathDisplay(Display):
         """Return the relative gap that is proven at each C, with the fits as dots."""
         path = self.path
         fits = np.maximum(path.fit_gaps, SMALLEST_GAP)
-        series = [Series(f"the {len(fits)} fits", path.Cs, fits, style=1, dash="none")]
-        caption = "Each fit proves the model of its own C."
-        if path.every_C:
-            # Between the fits, the certificates follow from the neighbours.
-            grid = np.union1d(path.grid(FINE), path.Cs)
-            certificates = [path.certificate(C) for C in grid]
-            primal = np.array([certificate.primal for certificate in certificates])
-            dual = np.array([certificate.dual for certificate in certificates])
-            gaps = (primal - dual) / np.maximum(np.abs(primal), np.abs(dual))
-            gaps = np.maximum(gaps, SMALLEST_GAP)
-            series.insert(0, Series("proven for the model of each C", grid, gaps))
-            caption = f"{len(fits)} fits prove a model for every C between the ends."
+        # Between the fits, the certificates follow from the neighbours.
+        grid = np.union1d(path.grid(FINE), path.Cs)
+        gaps = np.array([path.certificate(C).relative_gap for C in grid])
+        series = (
+            Series("proven for the model of each C", grid, np.maximum(gaps, SMALLEST_GAP)),
+            Series(f"the {len(fits)} fits", path.Cs, fits, style=1, dash="none"),
+        )
         return Chart(
             "Proven gap",
             "C",
             "relative gap",
-            tuple(series),
+            series,
             x_log=True,
             y_log=True,
             levels={path.gap: "requested gap"},
-            caption=caption,
+            caption=f"{len(fits)} fits prove a model for every C between the ends.",
         )
 
     def error_chart(self) -> Chart:
@@ -325,38 +309,3 @@ class PathDisplay(Display):
                 )
             )
         return Chart("Error along the path", "C", "error", tuple(series), x_log=True)
-
-    def weights_chart(self) -> Chart:
-        """Return the largest weights over C, of the first sub-problem if there are several."""
-        grid = self.path.grid(FINE)
-        weights = np.stack([np.atleast_2d(self.path.coef(C))[0] for C in grid])
-        # The features whose weight is the largest anywhere along the path.
-        largest = np.argsort(-np.abs(weights).max(axis=0))[:MOST_WEIGHTS]
-        n_weights = weights.shape[1]
-        series = []
-        for style, j in enumerate(sorted(largest.tolist())):
-            name = f"feature {j}" if self.names is None else str(self.names[j])
-            dash = "solid" if style < len(PALETTE) else "dash"
-            series.append(Series(name, grid, weights[:, j], style=style, dash=dash))
-        caption = ""
-        if len(series) < n_weights:
-            caption = f"The {len(series)} largest of {n_weights} weights."
-        return Chart(
-            "Weights along the path", "C", "weight", tuple(series), x_log=True, caption=caption
-        )
-
-    def features_chart(self) -> Chart:
-        """Return the number of features with a weight in any sub-problem, over C."""
-        grid = self.path.grid(FINE)
-        weights = [np.atleast_2d(self.path.coef(C)) for C in grid]
-        counts = np.array([float(W.any(axis=0).sum()) for W in weights])
-        series = (Series("features with a weight", grid, counts),)
-        caption = f"Of {weights[0].shape[1]:,} features; all other weights are exactly zero."
-        return Chart(
-            "Features along the path",
-            "C",
-            "features with a weight",
-            series,
-            x_log=True,
-            caption=caption,
-        )

@@ -1,14 +1,14 @@
-"""The reports of a fitted model, and of a path."""
+"""The report of a fitted model."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from saddlesvm.fit.outcome import Outcome, Trace
-from saddlesvm.lab.displays import GapDisplay, PathDisplay
+from saddlesvm.lab.displays import GapDisplay
 from saddlesvm.lab.report import Item, Prose, Report, TextTable
 
 if TYPE_CHECKING:
@@ -145,85 +145,3 @@ def class_heading(model: Estimator, label: object) -> str:
     if isinstance(label, tuple):
         return f"For class {label[0]}, against class {label[1]}."
     return f"For class {label}."
-
-
-def path_report(
-    display: PathDisplay, name: str, facts: list[tuple[str, str]], command: str
-) -> Report:
-    """Assemble the report of a path.
-
-    Parameters
-    ----------
-    display : PathDisplay
-    name : str
-        The name of the data.
-    facts : list of (str, str)
-        Facts of the data and of the options.
-    command : str
-        The command that repeats the report.
-    """
-    path = display.path
-    title = "Every C between two ends, proven" if path.every_C else "A grid of C, every fit proven"
-    report = Report(f"{title}: {name}", path_verdict(display), data=facts, command=command)
-    report.section("What is proven", display.gap_chart())
-    if display.scores:
-        report.section("Which C", display.error_chart())
-    models = report.section("The models", display.weights_chart())
-    # A penalty with an l1 norm sets weights to zero: show how many are left.
-    has_zero_weights = not all(np.all(model.coef_) for model in path.models)
-    if has_zero_weights:
-        models.items.append(display.features_chart())
-    report.section("The fits", fits_table(path))
-    return report
-
-
-def path_verdict(display: PathDisplay) -> list[str]:
-    """Return the findings in sentences that the proofs of the path support."""
-    path = display.path
-    ends = f"from {path.Cs[0]:.4g} to {path.Cs[-1]:.4g}"
-    gap = f"a relative gap of {path.proven_gap:.2g}"
-    # A certified path is about every C, a grid about its own values.
-    if path.every_C:
-        sentences = [
-            f"{path.Cs.size} fits prove a model for every C {ends}: its objective is within {gap} "
-            "of the optimum for that C."
-        ]
-        if path.unproven:
-            stretches = ", ".join(f"{a:.4g} to {b:.4g}" for a, b in path.unproven)
-            sentences.append(
-                f"The path ended early ({path.outcome}): the requested gap of {path.gap:.2g} is "
-                f"not proven for C from {stretches}."
-            )
-    else:
-        sentences = [
-            f"{path.Cs.size} fits, for C {ends}: the objective of each is within {gap} of the "
-            "optimum for its C."
-        ]
-        counts = path.n_features_selected
-        sentences.append(
-            f"{counts[0]:,} features have a weight at the smallest C, {counts[-1]:,} at the "
-            "largest."
-        )
-    if display.chosen is not None:
-        sentences.append(f"The chosen C is {display.chosen:.4g}.")
-    return sentences
-
-
-def fits_table(path: Any) -> TextTable:
-    """Return a table with a row for each fit of a path."""
-    records = []
-    for C, certificate, model in zip(path.Cs, path.fit_certificates, path.models, strict=True):
-        records.append(
-            {
-                "C": f"{C:.4g}",
-                "primal": f"{certificate.primal:.6g}",
-                "dual": f"{certificate.dual:.6g}",
-                "relative gap": f"{certificate.relative_gap:.1e}",
-                "features with a weight": f"{model.n_features_selected_:,}",
-                "epochs": f"{model.n_iter_}",
-            }
-        )
-    caption = "Objectives in the C form."
-    if path.every_C:
-        caption += " The ends were fitted first."
-    return TextTable.from_records(records, caption)
