@@ -330,16 +330,18 @@ def certified_path(
         )
     if lam is not None:
         check_ends("lam", lam)
-    elif C is None:
-        C = ends_for(template, X, y, sample_weight)
-    else:
+    if C is not None:
         check_ends("C", C)
     X, y, sample_weight = split_store(X, y, sample_weight)
     search = PathSearch(template, (X, y, sample_weight), gap)
     if lam is not None:
         # The largest lambda is the smallest C.
-        C = (resolve_C(None, lam[1], search.n)[0], resolve_C(None, lam[0], search.n)[0])
-    return search.run((float(C[0]), float(C[1])), lam is not None)
+        ends = (resolve_C(None, lam[1], search.n)[0], resolve_C(None, lam[0], search.n)[0])
+    elif C is not None:
+        ends = C
+    else:
+        ends = ends_for(template, X, y, sample_weight)
+    return search.run((float(ends[0]), float(ends[1])), lam is not None)
 
 
 def check_ends(name: str, ends: tuple[float, float]) -> None:
