@@ -15,9 +15,9 @@ from saddlesvm import LinearSVC
 from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_format, parse_json
 from saddlesvm.data.data_table import ready_matrix
-from saddlesvm.data.libsvm_model import read_libsvm_model
 from saddlesvm.data.reading import Reading
 from saddlesvm.estimators.register import LINEAR
+from saddlesvm.models.libsvm_models import load_libsvm
 from saddlesvm.models.model_checks import check_certificates, check_meta
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
@@ -74,4 +74,4 @@ def test_a_libsvm_model_of_no_machine_is_refused(tmp_path: Path, kind: str, clas
     path = tmp_path / "m"
     path.write_text(LIBSVM.format(kind, classes, vectors))
     with pytest.raises(DataError, match=f"total_sv|nr_class {classes}"):
-        read_libsvm_model(path)
+        load_libsvm(path)

@@ -38,10 +38,7 @@ def write_libsvm(model: Any, path: Path, gamma: float = 0.0) -> None:
     vectors = model.support_vectors_
     vectors = vectors.toarray() if sparse.issparse(vectors) else vectors
     dual = model.dual_coef_.toarray() if sparse.issparse(model.dual_coef_) else model.dual_coef_
-    for k, row in enumerate(model.support_):
-        if model.kernel == "precomputed":
-            entries = f"0:{row + 1}"
-        else:
-            entries = " ".join(f"{j + 1}:{value:.17g}" for j, value in enumerate(vectors[k]) if value)
+    for k in range(len(model.support_)):
+        entries = " ".join(f"{j + 1}:{value:.17g}" for j, value in enumerate(vectors[k]) if value)
         lines.append(f"{words(sign * dual[:, k])} {entries}")
     path.write_text("\n".join(lines) + "\n")

@@ -12,8 +12,8 @@ from sklearn.model_selection import train_test_split
 from saddlesvm.cli.facts import describe_data
 from saddlesvm.cli.show import Facts, make_identifier, progress_bar
 from saddlesvm.data import DataError, Table
-from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.model_file import is_model
+from saddlesvm.data.model_text import LIBLINEAR_START, LIBSVM_START, begins_with
 from saddlesvm.data.reading import Reading
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry, entry_of
@@ -190,11 +190,9 @@ def hold_out(
 
 def is_saved_model(path: str) -> bool:
     """Return True for a model of ours, of LIBSVM or of LIBLINEAR."""
-    if is_model(path) or is_libsvm_model(path):
-        return True
-    # The first words of a model of LIBLINEAR, perhaps behind a byte order mark.
-    with open(path, "rb") as file:
-        return file.read(15).removeprefix(b"\xef\xbb\xbf").startswith(b"solver_type ")
+    return is_model(path) or any(
+        begins_with(path, start) for start in (LIBSVM_START, LIBLINEAR_START)
+    )
 
 
 def load_model(path: str) -> tuple[Any, Preparation]:

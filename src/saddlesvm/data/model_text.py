@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Sequence
 from typing import IO
@@ -10,7 +11,17 @@ from typing import IO
 from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError
 
+LIBSVM_START = b"svm_type "
+LIBLINEAR_START = b"solver_type "
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def begins_with(path: str | os.PathLike[str], start: bytes) -> bool:
+    """Return True if a file begins with these bytes, perhaps behind a byte order mark."""
+    with open(path, "rb") as file:
+        head = file.read(len(_BYTE_ORDER_MARK) + len(start))
+    return head.removeprefix(_BYTE_ORDER_MARK).startswith(start)
 
 
 def read_header(

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from saddlesvm.data import DataError, load_model, save_model
 from saddlesvm.data.archives import DAMAGE, shorten_text
 from saddlesvm.data.errors import refuse_special
-from saddlesvm.data.libsvm_model import is_libsvm_model
 from saddlesvm.data.model_file import is_model
+from saddlesvm.data.model_text import LIBSVM_START, begins_with
 from saddlesvm.estimators import register
 from saddlesvm.estimators.base import Labels
 from saddlesvm.estimators.columns import (
@@ -46,9 +46,9 @@ from saddlesvm.kernel.kernel_fitted import (
     make_machine,
 )
 from saddlesvm.kernel.kernel_machine import KernelMachine
-from saddlesvm.kernel.libsvm_models import load_libsvm
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.models.liblinear_models import load_liblinear
+from saddlesvm.models.libsvm_models import load_libsvm
 from saddlesvm.models.model_checks import CSR_PARTS, check_meta, check_shapes, restore_arrays
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import (
@@ -260,7 +260,7 @@ def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
         raise DataError(f"{path}: no such file")
     refuse_special(path)
     if not is_model(path):
-        if is_libsvm_model(path):
+        if begins_with(path, LIBSVM_START):
             return load_libsvm(path)
         return load_liblinear(path)
     kind, stored, meta = load_model(path)
