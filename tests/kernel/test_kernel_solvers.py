@@ -13,13 +13,12 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.kernel.decomposition import Decomposition
 from saddlesvm.kernel.kernel_certificate import evaluate_kernel, may_pay, nearest_feasible
-from saddlesvm.kernel.kernel_pegasos import KernelPegasos, draw_rows, draw_subsets
+from saddlesvm.kernel.kernel_pegasos import KernelPegasos, draw_rows
 from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.pair_ascent import ascend_pairs, ascend_singly, program_over
 from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SmoothHinge, SquaredHinge, loss_name
-from saddlesvm.runtime.randomness import make_random
 from saddlesvm.solvers.base import Budget
 
 LOSSES = [Hinge(), SquaredHinge(), SmoothHinge(0.5)]
@@ -263,18 +262,6 @@ def test_kernel_pegasos_comes_near_the_optimum_and_its_bound_is_true(data, loss,
     assert result.outcome is Outcome.EPOCH_LIMIT
     assert result.certificate.dual <= best.primal * (1 + 1e-12)
     assert best.dual <= result.certificate.primal <= 1.1 * best.primal
-
-
-def test_subsets_hold_no_row_twice_and_lead_to_the_same_optimum(data):
-    problem, solver = problem_of(*data, lam=0.01), KernelPegasos(batch_size=10, sampling="subset")
-    draws = draw_subsets(make_random(3), np.arange(300), 10, 1000).reshape(1000, 10)
-    assert all(len(set(batch)) == 10 for batch in draws.tolist())
-    counts = np.bincount(draws.ravel(), minlength=300)  # 10,000 draws over 300 rows, less spread than independent ones
-    assert np.abs(counts - 10_000 / 300).max() <= 5.0 * np.sqrt(10_000 / 300)
-    result = fit(problem, solver, Limits(tol=0.1, max_epochs=700.0))
-    assert result.outcome is Outcome.CERTIFIED
-    with pytest.raises(ValueError, match="batch_size = 301"):
-        KernelPegasos(batch_size=301, sampling="subset").init(problem, 0)
 
 
 def test_kernel_pegasos_refuses_unbounded_slopes(data):

@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from saddlesvm import DCD, SVC, KernelPegasos, LinearSVC, LinearSVR
+from saddlesvm import DCD, SVC, LinearSVC, LinearSVR
 from saddlesvm.data import load_bundled
-from saddlesvm.kernel.kernel_problem import KernelProblem
-from saddlesvm.kernel.mercer import Kernel
-from saddlesvm.lab import Diagnostics, study
-from saddlesvm.problem.intercepts import Absent
-from saddlesvm.problem.losses import Hinge
-from saddlesvm.solvers.base import Budget
+from saddlesvm.lab import Diagnostics
 from support import Every
 
 
@@ -56,30 +51,6 @@ def test_kernel_values_are_counted(notes):
     counted = SVC(C=1.0, random_state=0).fit(X, y).trace_.column("kernel_evaluations")
     assert (np.diff(counted) >= 0).all() and 0 < counted[-1] <= n * n
     assert LinearSVC(random_state=0).fit(X, y).trace_[-1]["kernel_evaluations"] == 0
-
-
-def test_the_average_of_kernel_pegasos_is_the_mean_of_its_iterates():
-    """Against the sums of the study page's function, stopped after every step."""
-    random = np.random.default_rng(0)
-    y = random.choice([-1.0, 1.0], 30)
-    X = random.standard_normal((30, 3)) + y[:, None]
-    K, lam, T = X @ X.T + 1.0, 0.1, 60
-    problem = KernelProblem(
-        X=K, kernel=Kernel("precomputed"), y=y, weights=np.empty(0), loss=Hinge(), C=1.0 / (lam * 30), n_lambda=30,
-        intercept=Absent(),
-    )  # fmt: skip
-    draws, counts, total = study.Draws(3), np.zeros(30), np.zeros(30)
-    for t in range(1, T + 1):
-        i = draws.below(30)
-        counts[i] += y[i] * (K[i] @ (counts * y)) / (lam * t) < 1.0
-        total += counts * y / (lam * t) if t < T else 0.0  # w_1 = 0, ..., w_T
-    solver = KernelPegasos(output="average")
-    state = solver.init(problem, 3)
-    while state.rows_touched < T:  # in pieces: what is kept goes on from step to step
-        state = solver.step(problem, state, Budget(17 if state.rows_touched < 51 else T - state.rows_touched))
-    np.testing.assert_allclose(solver.solution(problem, state).beta, total / T, rtol=1e-10)
-    with pytest.raises(ValueError, match="output must be "):
-        KernelPegasos(output="tail")
 
 
 @pytest.mark.parametrize("shrinking", [False, True])

@@ -389,11 +389,12 @@ class FitResult:
     certificate: Certificate
     outcome: Outcome
     tol: float
-    epochs: float
-    rows_touched: int
-    seconds_solving: float
-    seconds_certifying: float
-    trace: Trace = field(repr=False)
+    # A fit that has nothing to do keeps the zeros.
+    epochs: float = 0.0
+    rows_touched: int = 0
+    seconds_solving: float = 0.0
+    seconds_certifying: float = 0.0
+    trace: Trace = field(default_factory=Trace, repr=False)
     reason: str = ""
     phases: dict[str, float] = field(default_factory=dict)
     gap: float = 0.0

@@ -16,7 +16,7 @@ from saddlesvm.data.label_checks import check_weights
 from saddlesvm.estimators.base import Training, draw_seed
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import gather_facts
-from saddlesvm.fit.outcome import FitResult, Outcome, Trace
+from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.kernel.definiteness import evidence_against
 from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows, shares_matrix
 from saddlesvm.kernel.kernel_fitted import (
@@ -241,11 +241,6 @@ def flat_result(template: Estimator, targets: np.ndarray) -> FitResult:
         certificate=Certificate(0.0, 0.0),  # no objective is negative
         outcome=Outcome.CERTIFIED,
         tol=template.tol,
-        epochs=0.0,
-        rows_touched=0,
-        seconds_solving=0.0,
-        seconds_certifying=0.0,
-        trace=Trace(),
         reason="the targets are all the same",
     )
 

@@ -124,7 +124,6 @@ class KernelRows:
     facts: KernelFacts | None = None
     starts: Sequence[np.ndarray] | None = None
     reads_together: bool = False
-    may_continue: bool = False
     members: dict[int, np.ndarray] = field(default_factory=dict)
 
     def pose(self, sub: SubProblem) -> KernelProblem:

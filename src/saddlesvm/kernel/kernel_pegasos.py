@@ -15,7 +15,7 @@ instead.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from saddlesvm.problem.certificate import KernelPoint, Point
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.sums import dual_of_margins
 from saddlesvm.problem.terms import Pointwise, weight_of
-from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import allocating_kernel, inlined
 from saddlesvm.runtime.randomness import below, make_random
@@ -44,46 +43,10 @@ def draw_rows(random: np.ndarray, n: int, count: int) -> np.ndarray:
     return draws
 
 
-@allocating_kernel
-def draw_subsets(random: np.ndarray, order: np.ndarray, size: int, batches: int) -> np.ndarray:
-    """Return batches of random rows, no row twice in a batch; `order` is changed."""
-    draws = np.empty(batches * size, np.int64)
-    for start in range(0, draws.size, size):
-        # The first steps of a shuffle: each place of the batch swaps with a random later one.
-        for k in range(size):
-            j = k + below(random, order.size - k)
-            order[k], order[j] = order[j], order[k]
-            draws[start + k] = order[k]
-    return draws
-
-
 @inlined
 def negative_slope(terms: Pointwise, i: int, z: float) -> float:
     """Return ``-s_i phi_i'(z)``: for the hinge y_i if the margin is violated, else 0."""
     return -weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
-
-
-class PegasosSums(NamedTuple):
-    """The iterate ``w_t = (scale / t) sum_j alpha_j k(x_j, .)``, with ``scale = C n / size``.
-
-    Attributes
-    ----------
-    bias : ndarray of shape (1,) or (0,)
-        The free intercept; empty without a free intercept.
-    alpha : ndarray of shape (n,)
-    sums : ndarray of shape (n,)
-        ``sum_j alpha_j k(x_j, x_i)``.
-    late : ndarray of shape (n,)
-        What each step adds to alpha, times its harmonic number ``H_(t-1) = 1 + ... + 1 / (t - 1)``.
-    harmonic : ndarray of shape (1,)
-        The last harmonic number: the average of the iterates is ``(scale / T) (H_T alpha - late)``.
-    """
-
-    bias: np.ndarray
-    alpha: np.ndarray
-    sums: np.ndarray
-    late: np.ndarray
-    harmonic: np.ndarray
 
 
 @allocating_kernel
@@ -94,7 +57,7 @@ def visit_batches(
     size: int,
     t: int,
     scale: float,
-    iterate: PegasosSums,
+    iterate: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> int:
     """Visit batches of draws from step t on; stop at a draw whose kernel row is missing.
 
@@ -104,9 +67,14 @@ def visit_batches(
     ----------
     held : tuple of two ndarrays
         Kernel rows by slot, and the slot of each row; negative if its kernel row is not held.
+    scale : float
+        ``C n / size``: the iterate is ``w_t = (scale / t) sum_j alpha_j k(x_j, .)``.
+    iterate : tuple of three ndarrays
+        The free intercept, empty without one; alpha, shape (n,); ``sum_j alpha_j k(x_j, x_i)``,
+        shape (n,).
     """
     table, slot = held
-    bias, alpha, sums, late, harmonic = iterate
+    bias, alpha, sums = iterate
     slopes = np.empty(size)
     for start in range(0, draws.size, size):
         # eta = 1 / (lambda t), times 1 / k: w_t = eta sum_j alpha_j k(x_j, .)
@@ -123,13 +91,11 @@ def visit_batches(
             if slopes[k] != 0.0:
                 i = draws[start + k]
                 alpha[i] += slopes[k]
-                late[i] += slopes[k] * harmonic[0]
                 if bias.size:
                     bias[0] += eta * slopes[k]
                 row = table[slot[i]]
                 for j in range(sums.size):
                     sums[j] += slopes[k] * row[j]
-        harmonic[0] += 1.0 / t
         t += 1
     return draws.size
 
@@ -152,11 +118,6 @@ class KernelPegasosState(State):
         ``K alpha``.
     bias : ndarray of shape (1,) or (0,)
         The free intercept; empty for the other kinds.
-    late : ndarray of shape (n,)
-    harmonic : ndarray of shape (1,)
-        What the average of the iterates is made from, see :class:`PegasosSums`.
-    order : ndarray of shape (n,)
-        All rows, in the order that the subsets drawn so far left.
     steps : int
         Batches so far (t in the paper).
     """
@@ -164,10 +125,7 @@ class KernelPegasosState(State):
     alpha: np.ndarray = field(kw_only=True)
     sums: np.ndarray = field(kw_only=True)
     bias: np.ndarray = field(kw_only=True)
-    late: np.ndarray = field(kw_only=True)
-    harmonic: np.ndarray = field(kw_only=True)
     random: np.ndarray = field(kw_only=True)
-    order: np.ndarray = field(kw_only=True)
     steps: int = 0
     cache: RowCache = field(kw_only=True)
 
@@ -187,12 +145,6 @@ class KernelPegasos(SolverBase):
         Rows per step (k in the paper).
     block : int, default=64
         Kernel rows to compute at a time.
-    output : {"last", "average"}, default="last"
-        The last iterate w_(T+1), as published, or the mean of w_1 = 0, ..., w_T, which the theorems
-        are about.
-    sampling : {"replacement", "subset"}, default="replacement"
-        "replacement": independent draws, so a batch may contain a row twice. "subset": an
-        independent batch of different rows in each step.
 
     Examples
     --------
@@ -210,13 +162,9 @@ class KernelPegasos(SolverBase):
 
     batch_size: int = 1
     block: int = 64
-    output: str = "last"
-    sampling: str = "replacement"
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are not positive, and unknown names."""
-        one_of("output", self.output, ("last", "average"))
-        one_of("sampling", self.sampling, ("replacement", "subset"))
+        """Refuse numbers that are not positive."""
         if self.batch_size < 1 or self.block < 1:
             raise ValueError(
                 f"batch_size and block must be at least 1; got {self.batch_size} and {self.block}"
@@ -230,10 +178,9 @@ class KernelPegasos(SolverBase):
         Raises
         ------
         ValueError
-            The machine has a nu, a subset of the batch's size has more rows than there are,
-            the kernel rows of a batch do not fit into the cache, or the loss has unbounded slopes:
-            without the projection of section 2, which would need the norm of w, the first steps
-            then run away.
+            The machine has a nu, the kernel rows of a batch do not fit into the cache, or the loss
+            has unbounded slopes: without the projection of section 2, which would need the norm of
+            w, the first steps then run away.
         """
         if problem.views is not None or not problem.intercept.homogeneous:
             raise ValueError(
@@ -243,10 +190,6 @@ class KernelPegasos(SolverBase):
             raise ValueError(
                 "kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another "
                 "solver"
-            )
-        if self.sampling == "subset" and self.batch_size > problem.n:
-            raise ValueError(
-                f"batch_size = {self.batch_size} is larger than the number of rows, {problem.n}"
             )
         cache = RowCache(problem.row_source, problem.cache_size, problem.offset)
         # A batch needs the kernel rows of all its violations at once.
@@ -262,10 +205,7 @@ class KernelPegasos(SolverBase):
             alpha=np.zeros(problem.n),
             sums=np.zeros(problem.n),
             bias=problem.intercept.multiplier(None),
-            late=np.zeros(problem.n),
-            harmonic=np.zeros(1),
             random=make_random(seed),
-            order=problem.members.astype(np.int64),
             cache=cache,
         )
 
@@ -277,10 +217,7 @@ class KernelPegasos(SolverBase):
         end = clock() + budget.seconds
         while left > 0 and clock() < end:
             batches = min(left, max(1, CHUNK // self.batch_size))
-            if self.sampling == "subset":
-                draws = draw_subsets(state.random, state.order, self.batch_size, batches)
-            else:
-                draws = draw_rows(state.random, problem.n, batches * self.batch_size)
+            draws = draw_rows(state.random, problem.n, batches * self.batch_size)
             self.visit(problem, state, draws)
             left -= batches
         state.epochs = state.rows_touched / problem.n
@@ -290,7 +227,7 @@ class KernelPegasos(SolverBase):
         """Visit the draws; if a kernel row is missing, compute a block of the rows needed next."""
         cache = state.cache
         scale = self.scale(problem)
-        iterate = PegasosSums(state.bias, state.alpha, state.sums, state.late, state.harmonic)
+        iterate = (state.bias, state.alpha, state.sums)
         while draws.size:
             used = visit_batches(
                 problem.terms,
@@ -331,11 +268,6 @@ class KernelPegasos(SolverBase):
         return problem.C * problem.n / self.batch_size
 
     def solution(self, problem: KernelProblem, state: KernelPegasosState) -> KernelPoint:
-        """Return the last iterate or the average, and its nearest feasible dual point."""
-        steps = max(1, state.steps)
-        gathered = state.alpha
-        if self.output == "average":
-            # The mean of w_1 = 0, ..., w_T, from the harmonic numbers.
-            gathered = (state.harmonic[0] - 1.0 / steps) * state.alpha - state.late
-        beta = gathered * (self.scale(problem) / steps)
+        """Return the last iterate w_(T+1), and its nearest feasible dual point."""
+        beta = state.alpha * (self.scale(problem) / max(1, state.steps))
         return KernelPoint(beta, nearest_feasible(problem, beta))

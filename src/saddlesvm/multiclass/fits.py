@@ -17,7 +17,7 @@ import numpy as np
 
 from saddlesvm.fit.checkpoint import make_checkpoint_file
 from saddlesvm.fit.loop import LATE, Batch, InTurn, ProblemInWork, drive
-from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
+from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.sub_problems import SharedTime, SubProblem, workers
@@ -36,7 +36,6 @@ BUNDLE = 64  # problems that a batch has at least if a single thread solves all;
 FARTHEST = 1e4
 HALVINGS = 80  # of the interval around an intercept: it then has the last bit; derived
 ROUNDINGS = 64.0  # units in the last place by which two losses and their sum may be off; derived
-WORTH_RETRYING = 0.05  # share of the time limit that must be left for another try; guessed
 NO_TIME_LEFT = "no time was left to begin"  # the reason of a fit that was not begun
 
 
@@ -52,15 +51,10 @@ class MachineRows(Protocol):
     ----------
     reads_together : bool
         True if each block of rows is read once for all problems, which then share the whole time.
-    may_continue : bool
-        True if a fit that the time limit cut short may go on in time that others left over.
     """
 
     @property
     def reads_together(self) -> bool: ...
-
-    @property
-    def may_continue(self) -> bool: ...
 
     def pose(self, sub: SubProblem) -> Any:
         """Return the problem behind a sub-problem."""
@@ -115,8 +109,6 @@ class Fits:
     clock : SharedTime
     jobs : int
         Sub-problems that are solved at the same time.
-    cut_short : dict of int to FitResult
-        Results of fits that are continued.
     """
 
     problems: Sequence[SubProblem]
@@ -131,7 +123,6 @@ class Fits:
     bar: ProgressBar | None = None
     clock: SharedTime = field(init=False)
     jobs: int = field(init=False)
-    cut_short: dict[int, FitResult] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.jobs = workers(len(self.problems), self.n_jobs)
@@ -166,7 +157,7 @@ class Fits:
                 done.update(zip(left, drive_all(batches, self.jobs), strict=True))
             results = [done[k] for k in range(len(self.problems))]
             if self.limits.max_time is not None:
-                results = self.continue_late(self.with_late(results))
+                results = self.with_late(results)
         finally:
             results = self.rows.complete(results)
         return results
@@ -231,56 +222,6 @@ class Fits:
             if self.bar:
                 self.bar.next_problem()
         return results
-
-    def continue_late(self, results: list[FitResult]) -> list[FitResult]:
-        """Continue fits that were cut short, in the time that others left over."""
-        limits = self.limits
-        # With a limit of epochs, or for the last iterate, another try would be another run.
-        is_fixed = limits.max_epochs is not None or limits.keep == "last" or self.checkpoint
-        is_apart = self.rows.may_continue and not self.rows.reads_together
-        if limits.max_time is None or is_fixed or not is_apart or len(results) == 1:
-            return results
-        while self.clock.left() > WORTH_RETRYING * limits.max_time and not self.clock.over():
-            outcomes = [result.outcome for result in results]
-            self.cut_short = {
-                k: results[k] for k, why in enumerate(outcomes) if why is Outcome.TIME_LIMIT
-            }
-            if not self.cut_short or Outcome.INTERRUPTED in outcomes:
-                break
-            self.limits = replace(limits, certify_start=False)
-            self.clock.again(len(self.cut_short))
-            further = drive_all(self.in_turn([[k] for k in self.cut_short]), self.jobs)
-            for (k, earlier), later in zip(self.cut_short.items(), further, strict=True):
-                results[k] = earlier if later is LATE else join_results(earlier, later)
-        return results
-
-
-def join_results(earlier: FitResult, later: FitResult) -> FitResult:
-    """Join the results of a fit that was cut short and of the fit that continued it.
-
-    The result has the better model of the two, and the better bound.
-    """
-    # The smaller objective is the better model, the larger dual value the tighter bound; they may
-    # come from different fits.
-    model = earlier if earlier.certificate.primal < later.certificate.primal else later
-    bound = earlier if earlier.certificate.dual > later.certificate.dual else later
-    # Add up the seconds of a phase that both fits went through.
-    phases = dict(earlier.phases)
-    for name, seconds in later.phases.items():
-        phases[name] = phases.get(name, 0.0) + seconds
-    return replace(
-        later,
-        coef=model.coef,
-        intercept=model.intercept,
-        alpha=bound.alpha,
-        certificate=model.certificate.bounded_by(bound.certificate),
-        epochs=earlier.epochs + later.epochs,
-        rows_touched=earlier.rows_touched + later.rows_touched,
-        seconds_solving=earlier.seconds_solving + later.seconds_solving,
-        seconds_certifying=earlier.seconds_certifying + later.seconds_certifying,
-        trace=Trace([*earlier.trace, *later.trace]),
-        phases=phases,
-    )
 
 
 class TogetherFirst(ABC):
@@ -402,11 +343,6 @@ class WithoutWeights:
             certificate=certificate,
             outcome=Outcome.TIME_LIMIT,
             tol=self.tol,
-            epochs=0.0,
-            rows_touched=0,
-            seconds_solving=0.0,
-            seconds_certifying=0.0,
-            trace=Trace(),
             reason=NO_TIME_LEFT,
         )
 

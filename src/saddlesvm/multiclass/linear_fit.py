@@ -20,12 +20,10 @@ from saddlesvm.data.door import Design
 from saddlesvm.fit.loop import Batch, Begin
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.run import Fit
-from saddlesvm.fit.warm_start import start_from_weights
 from saddlesvm.multiclass.fits import Fits, WithoutWeights
 from saddlesvm.multiclass.small_classes import solve_classes
 from saddlesvm.multiclass.splits import FormerFit, GivenStart
 from saddlesvm.multiclass.sub_problems import SubProblem, csr_of, threads_each
-from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
@@ -238,7 +236,6 @@ class LinearRows:
     former: FormerFit | GivenStart | None = None
     reads_together: bool = False
     keeps_duals: bool = True
-    may_continue: bool = True
     posed: dict[int, Problem] = field(default_factory=dict)
 
     def strength_for(self, n: int) -> float:
@@ -251,13 +248,10 @@ class LinearRows:
         return earlier or self.rows.problem(sub, self.loss, self.options)
 
     def begin_at(self, fits: Fits, sub: SubProblem, problem: Problem) -> dict[str, Any]:
-        """Return start and solver of a fit: from where it was cut short, or a former fit ended."""
+        """Return start and solver of a fit: where a former fit ended, or at a given point."""
         solver = fits.solver
         start = None
-        earlier = fits.cut_short.get(sub.index)
-        if earlier is not None:
-            start = self.continue_from(earlier, sub, problem)
-        elif self.former:
+        if self.former:
             alone = solver.begins_at_weights(problem)
             start = self.former.start(sub, problem, len(fits.problems), alone)
         if self.former and start is not None:
@@ -267,14 +261,6 @@ class LinearRows:
             # All fits with the same seed read the same blocks.
             own["seed"] = fits.seed
         return own
-
-    def continue_from(self, earlier: FitResult, sub: SubProblem, problem: Problem) -> Point | None:
-        """Return the point that a fit had reached when it was cut short."""
-        w = np.append(earlier.coef, earlier.intercept / (problem.scale or 1.0))
-        duals: Any = earlier.alpha
-        if sparse.issparse(duals):
-            return sub.start(problem, duals.toarray(), problem.C, w)
-        return start_from_weights(problem, w)
 
     def publish(self, fits: Fits, fit: Fit, result: FitResult) -> FitResult:
         """Return the result with its dual variables in the C form, as the rows of an array."""

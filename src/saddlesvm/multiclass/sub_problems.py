@@ -186,17 +186,9 @@ class SharedTime:
             # Sub-problems that run at the same time use the same seconds.
             return left * min(1.0, self.jobs / max(self.open, 1))
 
-    def left(self) -> float:
-        """Seconds that are left."""
-        return np.inf if self.end is None else self.end - clock()
-
     def over(self) -> bool:
         """Return True if no further sub-problem may begin; the first always may."""
-        return self.begun and self.left() <= self.reporting
-
-    def again(self, problems: int) -> None:
-        """Share the time that is left among this many sub-problems, which continue."""
-        self.open = problems
+        return self.begun and self.end is not None and self.end - clock() <= self.reporting
 
     def done(self) -> None:
         """Count a sub-problem as finished."""
