@@ -42,7 +42,6 @@ KERNELS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sigmoid": ("sigmoid", ("gamma", "coef0")),
 }
 DEFAULTS = {"degree": 3.0, "gamma": 1.0, "coef0": 0.0}  # for kernels without the parameter
-SIGMOIDS = ("probA", "probB")
 LINES = (
     "svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho", "label",
     "probA", "probB", "prob_density_marks", "nr_sv",
@@ -77,7 +76,7 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
         header = read_header(file, where, LINES, "SV", "LIBSVM")
         template, kernel = _read_machine(header, where)
         K, total = _read_sizes(header, where)
-        rho, sigmoids = _read_pairs(header, K, where)
+        rho = _read_pairs(header, K, where)
         n_support = np.array([total], dtype=np.int32)
         if has_classes(header):
             classes, n_support = _read_classes(header, K, total, where)
@@ -95,25 +94,21 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
         )
     template.n_features_in_ = width
 
-    # Classifiers have classes, here in ascending order, and perhaps a sigmoid for each pair.
+    # Classifiers have classes, here in ascending order.
     labels = None
     sign = 1.0
-    calibration = None
     if has_classes(header):
         order = np.argsort(classes)
         ends = np.cumsum(n_support)
         positions = [np.arange(end - n, end) for n, end in zip(n_support, ends, strict=True)]
         duals = _sort_duals(duals, positions, order)
-        rho, sigmoids = _sort_pairs(rho, sigmoids, order)
+        rho = _sort_pairs(rho, order)
         vectors = vectors[np.concatenate([positions[c] for c in order])]
         labels = Labels(classes[order])
         n_support = n_support[order]
         # Scores of two classes are positive for the later class here, for the earlier one there.
         if K == 2:
             sign = -1.0
-        if sigmoids is not None:
-            template.probability = True
-            calibration = np.column_stack([-sigmoids[0], sigmoids[1]])
     rows = sparse.csr_array((vectors.data, vectors.indices, vectors.indptr), shape=(total, width))
     fitted = KernelFitted(
         template=template,
@@ -125,7 +120,6 @@ def load_libsvm(path: str | os.PathLike[str], n_features: int | None = None) -> 
         # LIBSVM's score is a sum less rho.
         intercept=-sign * rho,
         labels=labels,
-        calibration=calibration,
         notes={"written by": f"LIBSVM ({header['svm_type']})"},
     )
     return make_machine(fitted)
@@ -169,19 +163,13 @@ def _read_sizes(header: dict[str, str], where: str) -> tuple[int, int]:
     return K, total
 
 
-def _read_pairs(header: dict[str, str], K: int, where: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return rho of each pair of classes, and A and B of its sigmoid, if there are any.
-
-    The probability of the first class of a pair is ``1 / (1 + exp(A f + B))`` for the score f.
-    """
+def _read_pairs(header: dict[str, str], K: int, where: str) -> np.ndarray:
+    """Return rho of each pair of classes."""
     n_pairs = K * (K - 1) // 2
     # A number for each pair takes a character at least.
     if len(header.get("rho", "")) < n_pairs:
         raise DataError(f"{where}: has {K} classes; its rho must have a number for each pair")
-    rho = np.array(find_numbers(header, "rho", n_pairs, where))
-    if not has_classes(header) or not any(name in header for name in SIGMOIDS):
-        return rho, None
-    return rho, np.array([find_numbers(header, name, n_pairs, where) for name in SIGMOIDS])
+    return np.array(find_numbers(header, "rho", n_pairs, where))
 
 
 def _read_classes(
@@ -235,15 +223,10 @@ def _sort_duals(duals: np.ndarray, positions: list[np.ndarray], order: np.ndarra
     return turned[:, np.concatenate([positions[c] for c in order])]
 
 
-def _sort_pairs(
-    rho: np.ndarray, sigmoids: np.ndarray | None, order: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the numbers of the pairs with the classes in `order`."""
+def _sort_pairs(rho: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return rho of the pairs with the classes in `order`."""
     pair_number = {pair: k for k, pair in enumerate(combinations(range(order.size), 2))}
     pairs = [(int(order[i]), int(order[j])) for i, j in pair_number]
     taken = [pair_number[min(pair), max(pair)] for pair in pairs]
     signs = np.array([1.0 if a < b else -1.0 for a, b in pairs])
-    if sigmoids is not None:
-        # The probability of the other class has the same A, and -B.
-        sigmoids = sigmoids[:, taken] * np.vstack([np.ones_like(signs), signs])
-    return signs * rho[taken], sigmoids
+    return signs * rho[taken]
