@@ -1,6 +1,6 @@
 """``{step-view} SOLVER [AGAINST]``: a step view in a frame, made when the manual is built.
 
-The data are the bundled toy set; ``:data: wine`` takes scikit-learn's set of three classes instead.
+The data are the bundled toy set.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from sklearn.datasets import load_wine
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -27,8 +26,6 @@ class StepView(SphinxDirective):
     required_arguments = 1
     optional_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {
-        "data": directives.unchanged,
-        "gamma": float,
         "loss": directives.unchanged,
         "lam": float,
         "epochs": float,
@@ -38,9 +35,8 @@ class StepView(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         first, second = self.arguments[0], (*self.arguments, None, None)[1]
         options = dict(self.options)
-        data = options.pop("data", "toy")
-        X, y = rows_and_labels(data)
-        made = watch(X, y, solver=first, against=second, name=data, **options)
+        toy = load_bundled("toy")
+        made = watch(toy.X, toy.y, solver=first, against=second, name="toy", **options)
         names = [one.partition(":")[0] for one in (first, second) if one]
         options = [f"{key}-{value}" for key, value in sorted(self.options.items())]
         name = "-".join([*names, *options]) + ".html"
@@ -58,14 +54,6 @@ class StepView(SphinxDirective):
         folder = Path(self.env.app.outdir, "_static", "steps")
         folder.mkdir(parents=True, exist_ok=True)
         return folder
-
-
-def rows_and_labels(data: str) -> tuple[Any, Any]:
-    """The rows and labels of a set by its name."""
-    if data == "wine":
-        return load_wine(return_X_y=True)
-    table = load_bundled(data)
-    return table.X, table.y
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

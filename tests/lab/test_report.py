@@ -45,14 +45,12 @@ def test_every_figure_is_drawn_singly(comparison):
         assert figures.closing_chart(trace, against).draw().get_lines()
     assert figures.curve_chart(trace, "active").draw().get_lines()
     assert figures.curve_chart(trace, "change").draw().get_title()
-    for quantity in ("test_error", "train_error", "seconds"):
-        assert figures.strength_chart(trace, quantity).draw().get_lines()
+    for quantity in ("test_error", "train_error"):
+        assert figures.curve_chart(trace, quantity, "seconds").draw().get_lines()
     ax = charts.new_axes()
     assert figures.curve_chart(trace, "gap").draw(ax) is ax
     with pytest.raises(ValueError, match="charts show"):
         figures.curve_chart(trace, "gap", "minutes")
-    with pytest.raises(ValueError, match="quantity must be "):
-        figures.strength_chart(trace, "gap")
 
 
 def test_pictures_of_a_classifier():

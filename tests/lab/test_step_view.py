@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
 
 from saddlesvm.data import load_bundled
 from saddlesvm.lab import watch
@@ -70,45 +69,6 @@ def test_newton_is_shown_a_step_at_a_time(toy):
     assert frames[-1]["primal"] - frames[-1]["dual"] < frames[0]["primal"] - frames[0]["dual"]
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-def test_kernel_pegasos_counts_the_rows_that_it_judges_by_figure_3(toy, intercept):
-    scene = recorded(toy, "kernel-pegasos", intercept=intercept)
-    X, y, counts = np.array(scene["X"]), np.array(scene["y"]), np.zeros(ROWS)
-    K = np.exp(-scene["gamma"] * ((X[:, None] - X) ** 2).sum(axis=2)) + scene["offset"]
-    frames = scene["runs"][0]["frames"]
-    for t, frame in enumerate(frames[1:], start=1):
-        (i,) = frame["rows"]
-        margin = y[i] * (K[i] @ (counts * y)) / (scene["lam"] * t)
-        assert frame["plane"][0] == pytest.approx(margin, abs=1e-3)
-        counts[i] += margin < 1.0
-        assert frame["b"] == ([i, counts[i]] if margin < 1.0 else [])
-        assert frame["scale"] == pytest.approx(1.0 / (scene["lam"] * t), rel=1e-5)
-    assert scene["runs"][0]["largest"] == counts.max()
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_a_block_of_all_classes_moves_and_its_slopes_become_level(intercept):
-    X, y = load_wine(return_X_y=True)
-    scene = watch(X, y, solver="crammer_singer", against=None, rows=ROWS, epochs=EPOCHS, intercept=intercept).scene
-    K, frames = 3, scene["runs"][0]["frames"]
-    rows, weights = np.array(scene["X"]), np.zeros((ROWS, K))
-    for before, frame in itertools.pairwise(frames):
-        (i,) = frame["rows"]
-        assert {at // K for at in frame["b"][::2]} <= {i}
-        assert frame["dual"] >= before["dual"] - 1e-6
-        weights.ravel()[frame["b"][::2]] = frame["b"][1::2]
-        W, own = np.reshape(frame["w"], (K, 3)), scene["y"][i]
-        slopes = W[:, :2] @ rows[i] + W[:, 2] + (np.arange(K) != own)
-        np.testing.assert_allclose(frame["slopes"][K:], slopes, atol=2e-3)
-        sharing = [k for k in range(K) if k != own and weights[i, k] > 1e-6]
-        level = [slopes[k] for k in sharing] + ([slopes[own]] if 1e-6 < weights[i].sum() < 1.0 - 1e-6 else [])
-        assert np.ptp(level or [0.0]) < 5e-3 and max(slopes) == pytest.approx(max(level or slopes), abs=5e-3)
-    signed = weights * -1.0
-    signed[np.arange(ROWS), scene["y"]] = weights.sum(axis=1)
-    W = signed.T @ np.column_stack([rows, np.full(ROWS, float(intercept))]) / (scene["lam"] * ROWS)
-    np.testing.assert_allclose(W.ravel(), frames[-1]["w"], atol=2e-3)
-
-
 def test_many_features_are_projected_and_seconds_follow_rows():
     table = load_bundled("banknote")
     seen = watch(
@@ -128,9 +88,7 @@ def test_many_features_are_projected_and_seconds_follow_rows():
         ({"rows": 1}, "rows must be at least 2"),
         ({"loss": "squared"}, "use LinearSVR"),
         ({"C": 1.0, "lam": 1.0}, "give either C or lam"),
-        ({"solver": "kernel-pegasos", "against": None, "gamma": -1.0}, "gamma"),
-        ({"solver": "kernel-pegasos"}, "kernel-pegasos and dcd solve different problems"),
-        ({"solver": "crammer_singer", "against": None, "loss": "logistic"}, "has the hinge loss"),
+        ({"solver": "kernel-pegasos"}, "cannot show kernel-pegasos"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(toy, options, message):
@@ -138,31 +96,6 @@ def test_what_cannot_be_shown_is_refused(toy, options, message):
         watch(*toy, **options)
     with pytest.raises(ValueError, match="two features"):
         watch(toy[0][:, :1], toy[1])
-    with pytest.raises(ValueError, match="2 to 6 classes; the rows drawn have 9"):
-        watch(toy[0][:9], np.arange(9), solver="crammer_singer", against=None)
-
-
-@pytest.mark.parametrize("kind", ["kernel", "classes"])
-def test_the_pages_of_other_problems_draw_their_models(toy, tmp_path, kind):
-    """The borders, the bars and the telling follow the steps; nothing overflows a phone; nothing is complained of."""
-    webdriver = pytest.importorskip("selenium.webdriver")
-    solvers = {"kernel": ("kernel-pegasos", None), "classes": ("crammer_singer", None)}[kind]
-    data = toy if kind == "kernel" else load_wine(return_X_y=True)
-    seen = watch(*data, solver=solvers[0], against=solvers[1], rows=20, epochs=3.0)
-    with browser(webdriver) as driver:
-        phone = {"width": 375, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-        driver.get(seen.report(tmp_path / "watch.html").as_uri())
-        driver.find_element("id", "end").click()
-        border = driver.find_element("css selector", "#runs .line").get_attribute("d")
-        assert border.count("L") >= 2
-        assert border.count("M") <= 6  # whole curves, or a line a pair of classes
-        drawn = seen.scene["runs"][0]["frames"][-1]["rows"][0] + 1
-        assert f"Row {drawn}" in driver.find_element("id", "told0").text
-        heights = "return [...document.querySelectorAll('.run0 .bar')].map((one) => Number(one.getAttribute('height')))"
-        assert max(driver.execute_script(heights)) > 10.0
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= 375
-        assert driver.get_log("browser") == []
 
 
 def test_the_page_plays_in_a_browser(toy, tmp_path):

@@ -26,8 +26,7 @@ from saddlesvm.cli.values import OUTPUT
     default="pegasos,dcd",
     show_default=True,
     metavar="ONE,OTHER",
-    help="One or two of pegasos, sdca, dcd, newton, kernel-pegasos, crammer_singer; with options, "
-    "as in pegasos:projection=true.",
+    help="One or two of pegasos, sdca, dcd, newton; with options, as in pegasos:projection=true.",
 )
 @option(
     "--loss", default="hinge", show_default=True, metavar="LOSS", help="A loss for classification."

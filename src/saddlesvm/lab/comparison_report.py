@@ -15,7 +15,7 @@ from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab import figures
 from saddlesvm.lab.charts import Chart
-from saddlesvm.lab.curves import AXES, closing_chart, curve_chart, strength_chart
+from saddlesvm.lab.curves import AXES, closing_chart, curve_chart
 from saddlesvm.lab.dataset import Dataset
 from saddlesvm.lab.report import Item, Prose, Report, Section, Switch, TextTable
 from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
@@ -104,17 +104,11 @@ def comparison_report(comparison: Comparison) -> Report:
     if trace.empty:
         return report
     report.section("Results", reach_table(trace), endings_table(trace))
-    # The curves of each problem; and, with several values of C, the ends against C.
+    # The curves of each problem.
     for (loss, C), part in trace.groupby(PROBLEM, sort=False):
         name, written = strength_texts(part)
         title = f"{str(loss).replace('_', ' ')}, {name} = {written[C]}"
         report.sections.append(convergence_section(part, title))
-    if trace["C"].nunique() > 1:
-        quantities = ["seconds", "train_error"]
-        if trace["test_error"].notna().any():
-            quantities.append("test_error")
-        charts = [strength_chart(trace, quantity) for quantity in quantities]
-        report.section(f"Against {strength_texts(trace)[0]}", *charts)
     if comparison.dataset.task == "classification":
         report.sections.append(classifier_section(comparison))
     return report

@@ -11,7 +11,6 @@ import pandas as pd
 
 from saddlesvm.lab.charts import DASHES, Chart, Series
 from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
-from saddlesvm.runtime.allowed import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +32,7 @@ QUANTITIES = {
     "test_error": ("test_error", "test error", False),
     "active": ("active_share", "share of active rows", False),
     "change": ("change_of_w", "norm of the change of w in a pass", True),
-    "seconds": ("seconds_solving", "seconds of solving", True),
 }
-ENDS = ("test_error", "train_error", "seconds")  # quantities that are drawn against C
 MOST_POINTS = 240  # of a line: more are not seen on a screen
 QUARTILES = (0.25, 0.75)
 FLOOR = 1e-15  # smallest value on a log axis; smaller ones are drawn at this height
@@ -197,40 +194,4 @@ def closing_chart(trace: pd.DataFrame, against: str = "epochs", title: str = "")
         tuple(line for line in series if line.x.size),
         x_log=True,
         caption="Primal values fall (solid), dual bounds rise (dashed); the optimum lies between.",
-    )
-
-
-def strength_chart(trace: pd.DataFrame, quantity: str) -> Chart:
-    """Return the end of every run against C (or lambda): medians over the repeats, and quartiles.
-
-    Parameters
-    ----------
-    trace : DataFrame
-        A tidy trace.
-    quantity : {"test_error", "train_error", "seconds"}
-        The seconds are the time of solving.
-    """
-    one_of("quantity", quantity, ENDS)
-    column, y_title, logarithmic = QUANTITIES[quantity]
-    name, _ = strength_texts(trace)
-    lines = add_labels(trace).groupby(["label", "loss"], sort=False)
-    series = []
-    for style, ((label, loss), line) in enumerate(lines):
-        # The last certificate of each run.
-        ends = line.groupby(["C", "repeat"], sort=False).last().reset_index()
-        groups = ends.groupby("lam" if name == "lambda" else "C")[column]
-        known = groups.quantile([QUARTILES[0], 0.5, QUARTILES[1]]).unstack().dropna()
-        if known.empty:
-            continue
-        x = known.index.to_numpy(dtype=float)
-        low, middle, high = known.to_numpy().T
-        series.append(Series(f"{label}, {loss}", x, middle, low, high, style=style))
-    return Chart(
-        f"{y_title} against {name}",
-        name,
-        y_title,
-        tuple(series),
-        x_log=True,
-        y_log=logarithmic,
-        caption="The end of each run; median and quartiles over the repeats.",
     )

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from saddlesvm.lab.charts import Chart, Picture, Series, Shade, new_axes, plain, save
-from saddlesvm.lab.curves import closing_chart, curve_chart, strength_chart
+from saddlesvm.lab.curves import closing_chart, curve_chart
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.data_types import Matrix
@@ -35,7 +35,6 @@ __all__ = [
     "points_chart",
     "save",
     "shrinking_charts",
-    "strength_chart",
 ]
 
 # Areas of the points of active rows, and of rows set aside, in square points.

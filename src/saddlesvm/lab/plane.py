@@ -12,24 +12,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.door import check_design
-from saddlesvm.data.label_checks import check_labels
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
-from saddlesvm.kernel.decomposition import Decomposition
-from saddlesvm.kernel.kernel_machine import OF_KERNELS
-from saddlesvm.kernel.kernel_problem import make_kernel_problem
-from saddlesvm.kernel.mercer import Kernel, resolve_gamma
 from saddlesvm.lab.dataset import make_dataset
-from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.losses import Loss
-from saddlesvm.rows.layouts import as_rows
-from saddlesvm.runtime.allowed import check
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.crammer_singer import CrammerSinger
 
 OPTIMAL = Limits(tol=1e-10, max_epochs=20_000.0)  # of the fit whose optimum the page shows
-COLOURS = 6  # classes that the page can tell apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +29,15 @@ class Plane:
     ----------
     X : ndarray of shape (n, 2)
     y : ndarray of shape (n,)
-        Labels -1 and +1, or class numbers.
+        Labels -1 and +1.
     classes : tuple of str
         The names of the classes.
     problem : Problem
-        A problem of a single weight vector, of a kernel, or of all classes.
     words : str
         A sentence that says how the data were changed.
     axes : tuple of two str
     optimum : ndarray
-        The best weights and, in the last place, the intercept: shape (3,), a row for each class, or
-        (0,) with a kernel.
+        The best weights and, in the last place, the intercept, shape (3,).
     lowest : float
         The lowest objective, in the problem's own form.
     """
@@ -66,14 +53,12 @@ class Plane:
 
 
 def make_plane(
-    kind: str,
     X: Any,
     y: object,
     loss: Loss,
     *,
     strength: dict[str, Any],
     intercept: bool,
-    gamma: Any,
     rows: int,
     seed: int,
     positive: object,
@@ -83,8 +68,6 @@ def make_plane(
 
     Parameters
     ----------
-    kind : {"linear", "kernel", "classes"}
-        A single weight vector, a Gaussian kernel, or all classes at once.
     X : array-like or sparse matrix of shape (n, d)
         With at least two features.
     y : array-like of shape (n,)
@@ -93,8 +76,6 @@ def make_plane(
         ``C`` or ``lam``.
     intercept : bool
         A regularised intercept, or none.
-    gamma : {"scale", "auto"} or float
-        Parameter of the kernel.
     rows : int
         Rows at most, drawn at random.
     seed : int
@@ -105,48 +86,22 @@ def make_plane(
     Raises
     ------
     ValueError
-        The data have fewer than two features, too few or too many classes, or `gamma` is out of
-        range.
+        The data have fewer than two features, or more than two classes without `positive`.
     """
-    options: dict[str, Any] = {"intercept": "regularized" if intercept else "none", **strength}
-    if kind == "classes":
-        design = check_design(X).plain
-        chosen = draw_rows(design, rows, seed)
-        points, axes, change = project(design, chosen)
-        labels = check_labels(y, design.shape[0])[chosen]
-        names, classes = np.unique(labels, return_inverse=True)
-        if not 2 <= names.size <= COLOURS:
-            raise ValueError(
-                f"the step view of all classes shows 2 to {COLOURS} classes; the rows drawn have "
-                f"{names.size}"
-            )
-        # Classes become numbers; a virtual feature carries the intercepts.
-        lifted = as_rows(points, bias=1.0 if intercept else 0.0)
-        codes = classes.astype(np.float64)
-        problem: Any = make_joint_problem(lifted, codes, names.size, loss, **options)
-        solver: Any = CrammerSinger()
-    else:
-        data = make_dataset(X, y, name=name, positive=positive)
-        design = data.X
-        chosen = draw_rows(design, rows, seed)
-        points, axes, change = project(design, chosen)
-        classes = data.y[chosen]
-        names = np.array(data.classes)
-        if kind == "linear":
-            problem = make_dataset(points, classes).problem(loss, **options)
-            solver = DCD()
-        else:
-            check("gamma", gamma, OF_KERNELS["gamma"])
-            kernel = Kernel("rbf", resolve_gamma(gamma, points))
-            problem, _ = make_kernel_problem(points, kernel, classes, loss, **options)
-            solver = Decomposition()
-    best = fit(problem, solver, OPTIMAL)
-    optimum = np.column_stack([np.atleast_2d(best.coef), np.atleast_1d(best.intercept)])
-    n = design.shape[0]
+    data = make_dataset(X, y, name=name, positive=positive)
+    chosen = draw_rows(data.X, rows, seed)
+    points, axes, change = project(data.X, chosen)
+    codes = data.y[chosen]
+    kind: Any = "regularized" if intercept else "none"
+    problem = make_dataset(points, codes).problem(loss, intercept=kind, **strength)
+    best = fit(problem, DCD(), OPTIMAL)
+    n = data.X.shape[0]
     how_many = "all rows" if chosen.size == n else f"{chosen.size} of {n:,} rows, drawn at random"
     words = f"{name}: {how_many}; {change}."
-    lowest = best.certificate.primal
-    return Plane(points, classes, tuple(map(str, names)), problem, words, axes, optimum, lowest)
+    optimum = np.append(best.coef, best.intercept)
+    return Plane(
+        points, codes, data.classes, problem, words, axes, optimum, best.certificate.primal
+    )
 
 
 def draw_rows(X: Any, most: int, seed: int) -> np.ndarray:

@@ -1,7 +1,6 @@
-"""Recorders of the step view: a solver on a plane's problem, recorded visit by visit.
+"""The recorder of the step view: a solver on a plane's problem, recorded visit by visit.
 
-A record (a frame) says what each visit did to the model. Kernel Pegasos is recorded by its counts,
-dual ascent by its variables, and Crammer and Singer's machine by a row's block of variables.
+A record (a frame) says what each visit did to the model.
 """
 
 from __future__ import annotations
@@ -9,17 +8,15 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.kernel.kernel_pegasos import KernelPegasos
 from saddlesvm.lab.plane import Plane
 from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Evaluation, evaluate
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.joint_ascent import JointAscent
 
 if TYPE_CHECKING:
     from saddlesvm.problem.certificate import Point
@@ -73,21 +70,21 @@ class Recorder:
     ----------
     plane : Plane
     solver : solver object
-        Of :meth:`prepare`.
+        Its iterates are shown: no averages, and no other solver first.
     seed : int
     """
 
-    watched: ClassVar[tuple[type[Any], ...]] = (Pegasos, SDCA, DCD, Newton)
-    # The solver whose lower plane is the tangent at the margin of the visit.
-    tangents: ClassVar[type] = Pegasos
-
     def __init__(self, plane: Plane, solver: Any, seed: int) -> None:
+        if isinstance(solver, (Pegasos, SDCA)):
+            solver = dataclasses.replace(solver, output="last")
+        if isinstance(solver, Newton):
+            solver = dataclasses.replace(solver, warm_up=0)
         self.plane = plane
         self.solver = solver
         self.problem = plane.problem
         self.state = solver.init(self.problem, seed)
         self.foresight: Foresight | None = None
-        if isinstance(solver, (Pegasos, KernelPegasos)):
+        if isinstance(solver, Pegasos):
             self.foresight = Foresight(solver, self.state)
         self.batch = getattr(solver, "batch_size", 1)
         self.seconds_per_row = self._measure_seconds_per_row(seed)
@@ -97,22 +94,13 @@ class Recorder:
         # The first frame shows the start.
         self._append_frame([], None)
 
-    @staticmethod
-    def prepare(solver: object) -> object:
-        """Return the solver with iterates that the page can show: the last iterate, no average."""
-        if isinstance(solver, (Pegasos, SDCA)):
-            return dataclasses.replace(solver, output="last")
-        if isinstance(solver, Newton):
-            return dataclasses.replace(solver, warm_up=0)
-        return solver
-
     def run(self, epochs: float) -> list[dict[str, Any]]:
         """Record visits until `epochs` passes are done or the gap is closed; return the frames."""
         while not self._has_reached(epochs) and not self.state.satisfied:
             # The rows of a step are known before it, or can be read afterwards.
             position = int(getattr(self.state, "position", 0))
             visited = self.foresight.next(self.batch) if self.foresight else []
-            before = self._model()
+            before = np.array(self._point().w, dtype=np.float64)
             self.state = self.solver.step(self.problem, self.state, Budget(self.batch))
             if not self.foresight:
                 visited = self._rows_at(position)
@@ -136,15 +124,13 @@ class Recorder:
         """Return the current solution."""
         return self.solver.solution(self.problem, self.state)
 
-    def _model(self) -> np.ndarray:
-        """Return a copy of what the margins are computed from."""
-        return np.array(self._point().w, dtype=np.float64)
-
     def _append_frame(self, rows: list[int], before: np.ndarray | None) -> float:
         """Append a frame for a visit of these rows, and return its relative gap."""
         point = self._point()
         evaluation = evaluate(self.problem, point, exact=True)
-        bars = self._bars(point)
+        # The height of a bar: b of its row.
+        assert point.alpha is not None
+        bars = np.asarray(point.alpha * self.problem.y)
         earlier = self.bars if self.bars.size else np.zeros(bars.size)
         # Only the bars that changed: number and height in turns.
         changes: list[float] = []
@@ -158,9 +144,9 @@ class Recorder:
             "dual": float(f"{evaluation.certificate.dual:.7g}"),
             "b": changes,
         }
-        frame |= self._describe_model(evaluation)
+        frame["w"] = round_values(np.append(evaluation.coef, evaluation.intercept))
         if rows and before is not None:
-            frame |= self._describe_visit(rows[0], before, (earlier, bars), evaluation)
+            frame["plane"] = self._visit_planes(rows[0], before, (earlier, bars), evaluation)
         self.bars = bars
         aside = self._rows_set_aside()
         if aside != self.aside:
@@ -169,39 +155,26 @@ class Recorder:
         self.frames.append(frame)
         return evaluation.certificate.relative_gap
 
-    def _bars(self, point: Point) -> np.ndarray:
-        """Return the heights of the bars: b of each row."""
-        assert point.alpha is not None
-        return np.asarray(point.alpha * self.problem.y)
-
-    def _describe_model(self, evaluation: Evaluation) -> dict[str, object]:
-        """Return what the page draws the model from."""
-        return {"w": round_values(np.append(evaluation.coef, evaluation.intercept))}
-
-    def _describe_visit(
+    def _visit_planes(
         self,
         i: int,
         before: np.ndarray,
         bars: tuple[np.ndarray, np.ndarray],
         evaluation: Evaluation,
-    ) -> dict[str, object]:
-        """Return what the page draws the effect of a visit of row i from: the lower plane."""
+    ) -> list[float]:
+        """Return margin, slope and height of row i's lower plane, before and after its visit."""
         x = self.plane.X[i]
         y = float(self.problem.y[i])
         earlier = y * (x @ before[:2] + before[2] * self.problem.scale)
         now = y * (x @ evaluation.coef + evaluation.intercept)
-        return {"plane": self._lower_planes((earlier, now), (bars[0][i], bars[1][i]))}
-
-    def _lower_planes(
-        self, margins: tuple[float, float], slopes: tuple[float, float]
-    ) -> list[float]:
-        """Return margin, slope and height of a row's lower plane, before and after the visit."""
         loss = self.problem.loss
-        if isinstance(self.solver, self.tangents):
-            tangent = -loss.subgradient(margins[0], 1.0)
+        slopes = (bars[0][i], bars[1][i])
+        if isinstance(self.solver, Pegasos):
+            # The tangent at the margin of the visit.
+            tangent = -loss.subgradient(earlier, 1.0)
             slopes = (tangent, tangent)
         planes = []
-        for margin, slope in zip(margins, slopes, strict=True):
+        for margin, slope in zip((earlier, now), slopes, strict=True):
             # By conjugacy, the plane of this slope that touches the loss from below.
             planes += [margin, slope, -loss.conjugate(float(slope), 1.0, 1.0)]
         return round_values(planes)
@@ -227,92 +200,6 @@ class Recorder:
             state = self.solver.step(self.problem, state, Budget(MOST_TIMED, relative_gap=NEVER))
             seconds += time.perf_counter() - began
         return seconds / max(int(state.rows_touched) - first, 1)
-
-
-class KernelRecorder(Recorder):
-    """A kernel solver, recorded visit by visit.
-
-    A frame holds `scale`, for which the decision function is ``f = scale sum_j b_j y_j k(x_j, .)``
-    with the counts b.
-    """
-
-    watched: ClassVar[tuple[type[Any], ...]] = (KernelPegasos,)
-    tangents: ClassVar[type] = KernelPegasos
-
-    def _scale(self) -> float:
-        """Return the factor of the counts, and of the sums of kernel values that are margins."""
-        # Pegasos judges a row by the sums of the last step and the factor of the new one.
-        return float(self.solver.scale(self.problem)) / max(1, self.state.steps)
-
-    def _model(self) -> np.ndarray:
-        """Return a copy of the sums of kernel values at the rows."""
-        return np.array(self.state.sums)
-
-    def _bars(self, point: Point) -> np.ndarray:
-        """Return the counts."""
-        return np.abs(self.state.alpha)
-
-    def _describe_model(self, evaluation: Evaluation) -> dict[str, object]:
-        """Return the scale of the counts."""
-        return {"scale": float(f"{self._scale():.6g}")}
-
-    def _describe_visit(
-        self,
-        i: int,
-        before: np.ndarray,
-        bars: tuple[np.ndarray, np.ndarray],
-        evaluation: Evaluation,
-    ) -> dict[str, object]:
-        """Return the lower plane of row i, before and after the visit."""
-        factor = self.problem.y[i] * self._scale()
-        margins = (float(factor * before[i]), float(factor * self.state.sums[i]))
-        return {"plane": self._lower_planes(margins, (bars[0][i], bars[1][i]))}
-
-
-class ClassesRecorder(Recorder):
-    """Dual ascent over a row's block of variables, recorded visit by visit.
-
-    The bars of a frame are ``-a_ik`` of each row i against each rival k, at the place ``i K + k``.
-    """
-
-    watched: ClassVar[tuple[type[Any], ...]] = (JointAscent,)
-
-    @staticmethod
-    def prepare(solver: Any) -> object:
-        """Return the solver without shrinking: each visit then computes all scores of a row."""
-        return dataclasses.replace(solver, shrinking=False)
-
-    def _rows_at(self, position: int) -> list[int]:
-        """Return the row that was at this position of the pass."""
-        return [int(self.state.order[position])]
-
-    def _model(self) -> np.ndarray:
-        """Return the weights and the intercept of each class."""
-        W = np.array(self._point().w, dtype=np.float64)
-        W[:, -1] *= self.problem.scale
-        return W
-
-    def _bars(self, point: Any) -> np.ndarray:
-        """Return the dual variables against the rivals, with the sign changed."""
-        return np.maximum(-point.alpha, 0.0).ravel()
-
-    def _describe_model(self, evaluation: Evaluation) -> dict[str, object]:
-        """Return the weights and the intercept of each class."""
-        W = np.column_stack([evaluation.coef, evaluation.intercept])
-        return {"w": round_values(W.ravel())}
-
-    def _describe_visit(
-        self,
-        i: int,
-        before: np.ndarray,
-        bars: tuple[np.ndarray, np.ndarray],
-        evaluation: Evaluation,
-    ) -> dict[str, object]:
-        """Return the slopes ``G_k = e_ik + x_i . w_k`` of row i before and after the visit."""
-        x = np.append(self.plane.X[i], 1.0)
-        e = np.arange(len(self.plane.classes)) != self.plane.y[i]
-        after = np.column_stack([evaluation.coef, evaluation.intercept])
-        return {"slopes": round_values(np.concatenate([before @ x + e, after @ x + e]))}
 
 
 def round_values(values: Sequence[float] | np.ndarray) -> list[float]:

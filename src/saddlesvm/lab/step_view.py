@@ -13,27 +13,19 @@ import numpy as np
 
 from saddlesvm.data.errors import write_page
 from saddlesvm.lab.plane import Plane, make_plane
-from saddlesvm.lab.recorder import ClassesRecorder, KernelRecorder, Recorder
+from saddlesvm.lab.recorder import Recorder
 from saddlesvm.lab.report import embed_json, escape, page_part
 from saddlesvm.lab.runs import label_solver
 from saddlesvm.problem.losses import Loss, loss_name, make_loss
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
-from saddlesvm.solvers import Pegasos, parse_solver
+from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos, parse_solver
 
 LAMBDA = 0.05  # without C and lam: strong enough that a few passes show the course of a fit
 MARGINS = (-3.0, 4.0)  # range of margins over which the loss is shown
 CURVE_POINTS = 81  # points of the loss's curve over these margins
 # The bars reach at least to here; the multipliers of losses with bounded slopes stay below.
 LARGEST_B = 1.0
-# By the kind of problem.
-RECORDERS: dict[str, type[Recorder]] = {
-    "linear": Recorder,
-    "classes": ClassesRecorder,
-    "kernel": KernelRecorder,
-}
-WATCHED: dict[str, type[Any]] = {
-    solver.name: solver for recorder in RECORDERS.values() for solver in recorder.watched
-}
+WATCHED: dict[str, type[Any]] = {solver.name: solver for solver in (Pegasos, SDCA, DCD, Newton)}
 SCRIPTS = ("watch_parts.js", "watch_panels.js", "watch.js")
 
 
@@ -78,7 +70,6 @@ class Watch:
         parts = {
             "title": escape(self.title),
             "words": escape(self.scene["words"]),
-            "legend": page_part(f"legend_{self.scene['kind']}.html"),
             "command": escape(self.command),
             "style": page_part("watch.css"),
             "script": "".join(map(page_part, SCRIPTS)),
@@ -97,7 +88,6 @@ def watch(
     C: float | None = None,
     lam: float | None = None,
     intercept: bool = True,
-    gamma: object = "scale",
     epochs: float = 8.0,
     rows: int = 60,
     seed: int = 0,
@@ -113,20 +103,17 @@ def watch(
         Two features are shown as they are. More are standardised and projected on their two
         principal components first, and the solvers work on these.
     y : array of shape (n,)
-        Two classes, or several with `positive`; several for ``crammer_singer``.
+        Two classes, or several with `positive`.
     solver, against : str or solver object
         ``pegasos``, ``sdca``, ``dcd`` or ``newton``, with options as in
-        ``pegasos:projection=true,batch_size=4``; ``kernel-pegasos``, with a Gaussian kernel; or
-        ``crammer_singer``, for all classes at once. Both must solve the same problem.
-        ``against=None`` shows the solver alone. Iterates are shown, not averages.
+        ``pegasos:projection=true,batch_size=4``. ``against=None`` shows the solver alone. Iterates
+        are shown, not averages.
     loss : str or Loss, default="hinge"
         A loss for classification.
     C, lam : float, optional
         One of them; ``lam=0.05`` by default.
     intercept : bool, default=True
         A regularised intercept, or none.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Parameter of the Gaussian kernel of kernel solvers, as in :class:`~saddlesvm.SVC`.
     epochs : float, default=8
         Passes over the rows, at most (40 steps of Newton's method); a run also ends at a relative
         gap of 1e-9.
@@ -149,8 +136,8 @@ def watch(
     Raises
     ------
     ValueError
-        A solver cannot be shown, two solvers solve different problems, the data have fewer than two
-        features, or options do not work together.
+        A solver cannot be shown, the data have fewer than two features, or options do not work
+        together.
 
     Examples
     --------
@@ -170,23 +157,19 @@ def watch(
         raise ValueError(f"rows must be at least 2; got {rows!r}")
     if not epochs > 0.0:
         raise ValueError(f"epochs must be positive; got {epochs!r}")
-    # Both solvers must solve the same kind of problem.
     solvers = [parse_watched(given) for given in (solver, against) if given is not None]
-    kind = common_kind(solvers)
     plane = make_plane(
-        kind,
         X,
         y,
         make_loss(loss, task="classification"),
         strength={"C": C, "lam": lam},
         intercept=intercept,
-        gamma=gamma,
         rows=rows,
         seed=seed,
         positive=positive,
         name=name,
     )
-    scene = record_scene(kind, plane, solvers, epochs, seed)
+    scene = record_scene(plane, solvers, epochs, seed)
     versus = " against ".join(map(label_solver, solvers))
     return Watch(f"{versus} on {name}", scene, command)
 
@@ -202,28 +185,13 @@ def parse_watched(given: Any) -> Any:
     return parse_solver(given, WATCHED) if isinstance(given, str) else given
 
 
-def common_kind(solvers: list[Any]) -> str:
-    """Return the kind of problem that the solvers have in common; raise ValueError if none."""
-    for kind, recorder in RECORDERS.items():
-        if all(isinstance(solver, recorder.watched) for solver in solvers):
-            return kind
-    names = " and ".join(solver.name for solver in solvers)
-    raise ValueError(
-        f"{names} solve different problems, and the step view plays both on one: give solvers of "
-        "one kind, or one alone (in Python: against=None)"
-    )
-
-
-def record_scene(
-    kind: str, plane: Plane, solvers: list[Any], epochs: float, seed: int
-) -> dict[str, Any]:
+def record_scene(plane: Plane, solvers: list[Any], epochs: float, seed: int) -> dict[str, Any]:
     """Record the solvers, and return the contents of the page as plain data."""
     problem = plane.problem
-    recorder = RECORDERS[kind]
     runs = []
     ball = None
     for solver in solvers:
-        frames = recorder(plane, recorder.prepare(solver), seed).run(epochs)
+        frames = Recorder(plane, solver, seed).run(epochs)
         # A frame's list "b" has the numbers and the heights of bars in turns.
         heights = [abs(height) for frame in frames for height in frame["b"][1::2]]
         runs.append(
@@ -237,8 +205,7 @@ def record_scene(
         # The ball that Pegasos projects on.
         if ball is None and isinstance(solver, Pegasos) and math.isfinite(solver.radius(problem)):
             ball = float(f"{solver.radius(problem):.6g}")
-    scene = {
-        "kind": kind,
+    return {
         "words": f"{plane.words} {problem.describe()}.",
         "axes": plane.axes,
         "classes": plane.classes,
@@ -249,10 +216,8 @@ def record_scene(
         "lowest": float(f"{plane.lowest:.9g}"),
         "ball": ball,
         "runs": runs,
+        "optimum": [float(f"{value:.6g}") for value in plane.optimum],
     }
-    if kind == "kernel":
-        return scene | {"gamma": problem.kernel.gamma, "offset": problem.offset}
-    return scene | {"optimum": [float(f"{value:.6g}") for value in plane.optimum.ravel()]}
 
 
 def loss_curve(loss: Loss) -> list[list[float]]:

@@ -1,13 +1,12 @@
 (function () {
   const scene = JSON.parse(document.getElementById("scene").textContent);
-  const sizes = { linear: scene.y.length, kernel: scene.y.length, classes: scene.y.length * scene.classes.length };
   let clock = "touched", ticks = [], place = 0, timer = null;
 
   function byId(name) { return document.getElementById(name); }
 
   /* b and the rows set aside at every frame, from the changes that the frames hold. */
   scene.runs.forEach(function (run) {
-    let b = new Float32Array(sizes[scene.kind]), aside = [];
+    let b = new Float32Array(scene.y.length), aside = [];
     run.frames.forEach(function (frame) {
       b = b.slice();
       for (let k = 0; k < frame.b.length; k += 2) b[frame.b[k]] = frame.b[k + 1];
@@ -75,7 +74,7 @@
     views.forEach(function (view) {
       const index = at(view.run, now), frame = view.run.frames[index];
       view.panels.forEach(function (panel) { panel(frame, index); });
-      view.told.textContent = told(view.run, frame, index > 0, scene);
+      view.told.textContent = told(view.run, frame, index > 0);
     });
     moveCursor(now);
     byId("slider").value = place;

@@ -39,10 +39,10 @@ function axes(parent, wide, high, across, up, words) {
   const left = 34, right = wide - 6, top = 6, bottom = high - (words.across ? 30 : 18);
   const svg = canvas(parent, wide, high, words.title);
   const x = linear(across[0], across[1], left, right), y = linear(up[0], up[1], bottom, top);
-  const places = words.ticks ? words.ticks.map(function (_, k) { return k; }) : round(across[0], across[1], Math.max(2, (right - left) / 45));
+  const places = round(across[0], across[1], Math.max(2, (right - left) / 45));
   places.forEach(function (value) {
     shape("path", { d: "M" + x(value) + " " + bottom + "v4", "class": "axis" }, svg);
-    label(svg, x(value), bottom + 14, words.ticks ? words.ticks[value] : short(value), "middle");
+    label(svg, x(value), bottom + 14, short(value), "middle");
   });
   round(up[0], up[1], Math.max(2, (bottom - top) / 34)).forEach(function (value) {
     shape("path", { d: "M" + left + " " + y(value) + "h-4", "class": "axis" }, svg);
@@ -93,15 +93,10 @@ function titled(parent, text) {
 function widthOf(box) { return Math.max(130, Math.floor(box.clientWidth) || 300); }
 
 /* What a visit did, in a sentence. */
-function told(run, frame, earlier, scene) {
+function told(run, frame, earlier) {
   const gap = frame.primal - frame.dual;
   const proven = "Objective " + short(frame.primal) + ", proven to within " + short(Math.max(gap, 0)) + " of the best.";
-  if (!earlier) return "At the start: " + (scene.kind === "kernel" ? "f" : "w") + " = 0. " + proven;
-  if (scene.kind === "classes") return toldOfClasses(frame, scene) + " " + proven;
-  if (scene.kind === "kernel") {
-    const many = frame.allB.filter(function (b) { return b > 0; }).length;
-    return toldOfKernel(run, frame) + " " + many + " of " + scene.y.length + " rows have a " + (run.kind === "kernel-pegasos" ? "count" : "positive b") + ". " + proven;
-  }
+  if (!earlier) return "At the start: w = 0. " + proven;
   if (run.kind === "newton") return "A Newton step over all rows. " + proven;
   if (!frame.rows.length) return proven;
   const row = "Row " + (frame.rows[0] + 1);
@@ -118,27 +113,4 @@ function told(run, frame, earlier, scene) {
   if (p[1] === p[4]) return row + ": margin " + short(p[0]) + ", b = " + short(p[1]) + " is best already. " + proven;
   const touch = "its margin moves from " + short(p[0]) + " to " + short(p[3]);
   return row + ": b goes from " + short(p[1]) + " to " + short(p[4]) + ", " + touch + ", and its plane touches the loss. " + proven;
-}
-
-/* What a visit did to the block of a row: its weights against the rivals, and the slopes that became equal. */
-function toldOfClasses(frame, scene) {
-  const i = frame.rows[0], K = scene.classes.length, own = scene.y[i];
-  const names = scene.classes, row = "Row " + (i + 1) + ", of class " + names[own] + ": ";
-  const moved = [];
-  for (let q = 0; q < frame.b.length; q += 2) {
-    if (Math.floor(frame.b[q] / K) === i) moved.push(short(frame.b[q + 1]) + " against class " + names[frame.b[q] % K]);
-  }
-  if (!moved.length) return row + "its block is optimal, nothing changes.";
-  return row + "its weight becomes " + moved.join(", ") + ".";
-}
-
-function toldOfKernel(run, frame) {
-  const p = frame.plane, row = "Row " + (frame.rows[0] + 1);
-  if (run.kind === "kernel-pegasos") {
-    const many = frame.rows.length > 1 ? frame.rows.length + " rows, the first is " + (frame.rows[0] + 1) : row;
-    const own = frame.b.length ? "its count rises to " + short(frame.allB[frame.rows[0]]) : "no count changes, f only shrinks";
-    return many + "; its margin is " + short(p[0]) + ": " + own + ".";
-  }
-  if (p[1] === p[4]) return row + ": margin " + short(p[0]) + ", b = " + short(p[1]) + " is optimal, nothing changes.";
-  return row + ": b goes from " + short(p[1]) + " to " + short(p[4]) + ", its margin from " + short(p[0]) + " to " + short(p[3]) + ".";
 }
