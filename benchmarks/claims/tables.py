@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -81,9 +82,9 @@ def reuters(data: Path, folder: Path) -> None:
             topics = [one for one in story["topics"] if one in CLASSES]
             if len(topics) == 1 and story["lewis"] in parts and story["text"]:
                 parts[story["lewis"]].append({"text": f"{story['title']} {story['text']}", "topic": topics[0]})
-    paths = {name: folder / f"{name}.jsonl" for name in parts}
+    paths = {name: folder / f"{name}.csv" for name in parts}
     for name, rows in parts.items():
-        paths[name].write_text("".join(json.dumps(row) + "\n" for row in rows))
+        pd.DataFrame(rows).to_csv(paths[name], index=False)
     facts, used = by_command(paths["TRAIN"], "--label", "topic", "--test", paths["TEST"])
     began = time.process_time()
     theirs = make_pipeline(TfidfVectorizer(), TheirSVC(random_state=0))
@@ -103,27 +104,18 @@ def written(path: Path, n_bytes: int, seed: int) -> None:
     chances = chances / chances.sum()
     weight = np.random.default_rng(0).normal(size=words.size)
     with path.open("w") as file:
+        file.write("text,stars\n")
         while file.tell() < n_bytes:
             drawn = random.choice(words.size, (500, 120), p=chances)
             score = weight[drawn].mean(axis=1) + 0.05 * random.logistic(size=500)
             for row, one in zip(drawn, score, strict=True):
-                file.write(json.dumps({"text": " ".join(words[row]), "stars": int(one > 0)}) + "\n")
+                file.write(f"{' '.join(words[row])},{int(one > 0)}\n")
 
 
 def batches(path: Path) -> Iterator[tuple[list[str], list[int]]]:
     """The rows of a file some at a time."""
-    texts: list[str] = []
-    labels: list[int] = []
-    with path.open() as file:
-        for row in map(json.loads, file):
-            texts.append(row["text"])
-            labels.append(row["stars"])
-            if len(texts) == BATCH:
-                yield texts, labels
-                texts = []
-                labels = []
-    if texts:
-        yield texts, labels
+    for frame in pd.read_csv(path, chunksize=BATCH):
+        yield frame["text"].tolist(), frame["stars"].tolist()
 
 
 def by_sgd(path: Path, test: Path) -> float:
@@ -139,8 +131,8 @@ def by_sgd(path: Path, test: Path) -> float:
 
 def large(megabytes: int, memory: str, folder: Path) -> None:
     """Text that is larger than the memory, by one command; SGD beside."""
-    path = folder / "large.jsonl"
-    test = folder / "test.jsonl"
+    path = folder / "large.csv"
+    test = folder / "test.csv"
     written(path, megabytes << 20, 1)
     written(test, 4 << 20, 2)
     facts, used = by_command(path, "--label", "stars", "--memory", memory, "--test", test, "--tol", "1e-3")

@@ -31,7 +31,7 @@ def read(
     Parameters
     ----------
     source : str or path
-        CSV, TSV, JSON lines (plain or compressed), Parquet, Feather or Arrow.
+        CSV, TSV (plain or compressed), Parquet, Feather or Arrow. Other files are for pandas.
     label, header, drop_columns
         As in :func:`saddlesvm.data.read`.
     columns : mapping of str to str, optional
@@ -41,9 +41,8 @@ def read(
     Returns
     -------
     frame : DataFrame
-        The columns for :func:`encoder` and its pipelines: numbers as float64, dates as datetime64,
-        texts and categories as text, "" if missing. Amounts of money, percents and decimal commas
-        are numbers.
+        The columns for :func:`encoder` and its pipelines: numbers as float64, texts and categories
+        as text, "" if missing.
     y : ndarray of shape (n,) or None
         The labels.
 
@@ -57,7 +56,7 @@ def read(
     >>> import pathlib, tempfile
     >>> from saddlesvm import table
     >>> path = pathlib.Path(tempfile.mkdtemp(), "people.csv")
-    >>> _ = path.write_text("city,paid,bought\nUlm,$1.50,yes\nBonn,,no\nUlm,$2.00,no\n")
+    >>> _ = path.write_text("city,paid,bought\nUlm,1.50,yes\nBonn,,no\nUlm,2.00,no\n")
     >>> frame, y = table.read(path)
     >>> frame["paid"].tolist(), y.tolist()
     ([1.5, nan, 2.0], ['yes', 'no', 'no'])

@@ -271,14 +271,14 @@ def damaged_file(source: Path, kind: str, random: np.random.Generator) -> bytes:
     whole = source.read_bytes()
     if kind == "lying":
         return (lying_gzip if source.suffix == ".gz" else lying_zip)(whole, random)
-    if kind in ("proof", "jsonl") and random.random() < 0.7:
+    if kind == "proof" and random.random() < 0.7:
         lines = whole.splitlines()
         at = int(random.integers(len(lines)))
         lines[at] = json.dumps(damaged_json(json.loads(lines[at]), random)).encode()
         return b"\n".join(lines) + b"\n"
     if kind == "npy" and random.random() < 0.7:
         return damaged_array(whole, random)
-    if kind in ("libsvm", "csv", "liblinear", "libsvm model", "jsonl") and random.random() < 0.7:
+    if kind in ("libsvm", "csv", "liblinear", "libsvm model") and random.random() < 0.7:
         return damaged_text(whole, random)
     if kind in ("model", "checkpoint", "npz") and random.random() < 0.75:
         return damaged_zip(whole, random)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cli import main
-from saddlesvm.data import DataError, Store, convert, load_bundled, read
+from saddlesvm.data import DataError, Store, convert, load_bundled
 from saddlesvm.models.persistence import load
 
 # Models of named columns are asked about arrays here.
@@ -37,28 +37,6 @@ def told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, 
     assert main([*arguments, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
-
-
-def test_kept_values_are_nan(gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path) -> None:
-    path, X, y = gaps
-    table = read(path, missing="keep")
-    np.testing.assert_array_equal(table.X, X)
-    np.testing.assert_array_equal(table.y, y)
-    pytest.importorskip("pyarrow")
-    pd = pytest.importorskip("pandas")
-    pd.DataFrame(X, columns=list("abcd")).assign(kind=y).to_parquet(tmp_path / "gaps.parquet")
-    np.testing.assert_array_equal(read(tmp_path / "gaps.parquet", missing="keep").X, X)
-    np.savez(tmp_path / "gaps.npz", X=X, y=y)
-    np.testing.assert_array_equal(read(tmp_path / "gaps.npz", missing="keep").X, X)
-
-
-def test_faults_beside_gaps_are_found(tmp_path: Path) -> None:
-    for cell, fault in (("1_000", "'1_000' is not a number"), ("inf", "not a finite"), ("x", "'x' is not a number")):
-        (tmp_path / "odd.csv").write_text(f"1,?,0\n2,{cell},1\n")
-        with pytest.raises(DataError, match=f"line 2: column 2: .*{fault}"):
-            read(tmp_path / "odd.csv", missing="keep")
-    with pytest.raises(DataError, match="missing is 'mean'; allowed are 'error' and 'keep'"):
-        read("toy", missing="mean")  # type: ignore[arg-type]
 
 
 def test_by_default_the_first_gap_is_an_error(
@@ -157,16 +135,9 @@ def test_several_files_with_gaps_are_converted_each_alone(
         convert(gaps[0], tmp_path / "s")
 
 
-def test_info_counts_rows_with_gaps_and_describes_the_others(
-    gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, X, _ = gaps
-    found = told(["info", path], capsys)
-    assert found["data"]["rows"] == len(X) and found["data"]["rows_with_missing_values"] == len(HOLES)
-    norms = np.linalg.norm(X[~np.isnan(X).any(axis=1)], axis=1)
-    assert found["rows"]["largest_norm"] == pytest.approx(norms.max())
-    (tmp_path / "none.csv").write_text("1,?,0\n?,2,1\n")
-    assert told(["info", str(tmp_path / "none.csv")], capsys).keys() == {"data"}
+def test_info_names_the_first_gap(gaps: tuple[str, np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", gaps[0]]) == 2
+    assert "line 5: column 'a': the value is missing ('')" in capsys.readouterr().err
 
 
 def test_a_path_treats_gaps_as_train_does(

@@ -152,7 +152,7 @@ def test_numbers_of_training_rows_must_ascend(run: Any, tmp_path: Path) -> None:
     assert code == 2 and "(0:NUMBER) must be 1, 2, ..., 2" in err
 
 
-TABLE = "id,name,a,b,kind,note\n1,x,1,2,u,p\n2,y,2,1,v,q\n3,z,1.5,?,u,r\n4,w,2.5,1,v,s\n"
+TABLE = "id,name,a,b,kind,note\n1,x,1,2,u,p\n2,y,2,1,v,q\n3,z,1.5,3,u,r\n4,w,2.5,1,v,s\n"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -164,18 +164,17 @@ def test_columns_are_left_out(ending: str, drop: Any, tmp_path: Path) -> None:
     else:
         pd = pytest.importorskip("pandas")
         pytest.importorskip("pyarrow")
-        (tmp_path / "t.csv").write_text(TABLE.replace("?", ""))
+        (tmp_path / "t.csv").write_text(TABLE)
         pd.read_csv(tmp_path / "t.csv").to_parquet(path)
-    table = read(path, drop_columns=drop, missing="keep")
+    table = read(path, drop_columns=drop)
     assert table.feature_names == ["a", "b"] and table.label_name == "kind"
     assert table.y is not None and table.y.tolist() == ["u", "v", "u", "v"]
-    np.testing.assert_array_equal(table.X, [[1, 2], [2, 1], [1.5, np.nan], [2.5, 1]])
-    alone = read(path, drop_columns=[*drop, "kind"], missing="keep", label=False)
+    np.testing.assert_array_equal(table.X, [[1, 2], [2, 1], [1.5, 3], [2.5, 1]])
+    alone = read(path, drop_columns=[*drop, "kind"], label=False)
     np.testing.assert_array_equal(alone.X, table.X)
-    expected = read(path, drop_columns=[*drop, "kind"], missing="keep", n_features=2)
+    expected = read(path, drop_columns=[*drop, "kind"], n_features=2)
     assert expected.y is None
     if ending == "csv":
-        path.write_text(TABLE.replace("?", "5"))
         store = convert(path, tmp_path / "s.store", drop_columns=drop)
         assert store.header["feature_names"] == ["a", "b"] and store.shape == (4, 2)
     with pytest.raises(DataError, match=r"has no column 'nick'"):
@@ -198,7 +197,7 @@ def test_a_saved_row_index_and_headerless_tables(tmp_path: Path) -> None:
 
 
 def test_the_command_leaves_columns_out(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(TABLE.replace("?", "2"))
+    (tmp_path / "t.csv").write_text(TABLE)
     drop = ("--columns", "id=drop,name=drop,note=drop")
     code, out, err = run("train", tmp_path / "t.csv", *drop, "--model", tmp_path / "m", "--json")
     assert code == 0 and json.loads(out)["data"]["features"] == 2, err

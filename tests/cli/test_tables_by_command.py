@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 
@@ -47,7 +48,7 @@ def test_one_command_trains_on_mixed_columns(people: tuple[Path, Path], run: Run
     model = tmp_path / "m"
     told = facts(run, "train", train, "--label", "bought", "--test", test, "--model", model, "--columns", "name=drop")
     assert "ticket: drop (an id: all values differ)" in told["data"]["columns"]
-    assert {"sex: category (2 values)", "sailed: date"} <= {*told["data"]["columns"]}
+    assert {"sex: category (2 values)", "sailed: category (12 values)"} <= {*told["data"]["columns"]}
     assert told["quality"]["relative_gap"] <= 1e-4 and told["quality"]["test_accuracy"] > 0.6
     frame, y = read(test, label="bought")
     again = load(model)
@@ -76,7 +77,7 @@ def test_columns_may_come_in_another_order(people: tuple[Path, Path], run: Run, 
     assert (code, out) == (0, expected) and "which are left out: 'colour'" in err
     other.write_text("age,sex\n3,male\n")
     code, _, err = run("predict", model, other)
-    assert code == 2 and "lacks columns of the model: 'fare', 'cabin', 'name', 'sailed'" in err
+    assert code == 2 and "lacks columns of the model: 'fare', 'cabin', 'sailed', 'name'" in err
 
 
 @pytest.mark.parametrize(
@@ -119,12 +120,10 @@ def test_a_store_of_a_table_keeps_its_encoder(people: tuple[Path, Path], run: Ru
 def test_texts_of_lines(run: Run, tmp_path: Path) -> None:
     table, y = notes(200)
     rows = [{"text": text, "stars": int(label)} for text, label in zip(table["text"], y, strict=True)]
-    lines = tmp_path / "reviews.jsonl"
-    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = tmp_path / "reviews.csv"
+    pd.DataFrame(rows).to_csv(lines, index=False)
     told = facts(run, "train", lines, "--label", "stars", "--model", tmp_path / "m")
     assert told["data"]["columns"] == ["text: text (16 words on average)"] and told["quality"]["train_accuracy"] > 0.85
-    lines.write_text('{"text": "a"}\n{"text": \n')
-    assert "line 2: is not JSON" in run("predict", tmp_path / "m", lines)[2]
 
 
 FRESH = """
@@ -158,8 +157,8 @@ def test_tables_with_words_say_that_they_need_the_extra_and_numbers_need_none(
 
 
 def test_an_error_names_the_file_once(tmp_path, run):
-    lines = tmp_path / "notes.jsonl"
-    lines.write_text('{"note": "good", "kind": 1}\n{"note": "bad", "kind": null}\n')
+    lines = tmp_path / "notes.csv"
+    lines.write_text("note,kind\ngood,1\nbad,\n")
     code, _, err = run("info", lines, "--label", "kind")
     assert code == 2
-    assert err.count(str(lines)) == 1 and "line 2: the label is missing" in err
+    assert err.count(str(lines)) == 1 and "line 3: the label is missing" in err

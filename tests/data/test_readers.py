@@ -90,7 +90,7 @@ def test_empty_file(tmp_path: Path, name: str, content: str) -> None:
 def test_faults_of_the_source(tmp_path: Path) -> None:
     fails(tmp_path / "nope.csv", "no such file", *BUNDLED)
     fails(tmp_path, "folder")
-    fails_on(tmp_path, "t.json", '{"a": 1, "b": 2}\n', "is JSON lines", "saddlesvm.table.read")
+    fails_on(tmp_path, "t.jsonl", '{"a": 1, "b": 2}\n', "no format known here", "fit a data frame that pandas read")
     fails_on(tmp_path, "t.bin", b"\x80\x04\x95\x00\x00", "LIBSVM", "Parquet")
     fails_on(tmp_path, "t.svm", "# nothing\n", "no rows")
     fails_on(tmp_path, "t.svm", "1\n-1\n", "not one feature")

@@ -21,8 +21,8 @@ PLAIN = ("the", "room", "train", "service", "was", "staff", "very", "and", "a", 
 def frame_of(table: Table) -> pd.DataFrame:
     """A table as :func:`saddlesvm.table.read` gives it: gaps in columns of words are empty texts."""
     frame = pd.DataFrame(table)
-    for name, values in table.items():
-        if frame[name].dtype.kind not in "iufM" and not isinstance(values[0], list):
+    for name in table:
+        if frame[name].dtype.kind not in "iuf":
             frame[name] = frame[name].astype(object).fillna("")
     return frame
 
@@ -38,7 +38,7 @@ def ones(*columns: Any) -> Any:
 
 
 def titanic_like(n: int) -> tuple[Table, np.ndarray]:
-    """Passengers: an id, numbers with gaps, categories with gaps, names with titles, dates, a constant."""
+    """Passengers: an id, numbers with gaps, categories with gaps, names with titles, months, a constant."""
     random = np.random.default_rng(1)
     sex = random.choice(["female", "male"], n, p=[0.4, 0.6])
     title = np.where(sex == "male", "Mr.", random.choice(["Miss", "Mrs."], n))
@@ -54,7 +54,7 @@ def titanic_like(n: int) -> tuple[Table, np.ndarray]:
         "fare": fare.tolist(),
         "cabin": [one or None for one in deck.tolist()],
         "name": [f"{random.choice(LAST)}, {t} {random.choice(FIRST)} {random.choice(LAST)}" for t in title],
-        "sailed": np.datetime_as_string(day).tolist(),
+        "sailed": [f"{one:%b}" for one in day.tolist()],
         "ship": ["Titanic"] * n,
         "row": list(range(1, n + 1)),
     }
@@ -63,9 +63,9 @@ def titanic_like(n: int) -> tuple[Table, np.ndarray]:
 
 def titanic_by_hand(table: Table) -> Any:
     age = [np.nan if one is None else one for one in table["age"]]
-    months = [one[5:7] for one in table["sailed"]]
+    words = ones(table["sex"], table["cabin"], table["sailed"])
     names = TfidfVectorizer().fit_transform(table["name"])
-    return sparse.hstack([scaled(age, table["fare"]), ones(table["sex"], table["cabin"], months), names], "csr")
+    return sparse.hstack([scaled(age, table["fare"]), words, names], "csr")
 
 
 titanic_like.by_hand = titanic_by_hand  # type: ignore[attr-defined]
@@ -101,7 +101,7 @@ adult_like.by_hand = adult_by_hand  # type: ignore[attr-defined]
 
 
 def notes(n: int) -> tuple[Table, np.ndarray]:
-    """Reviews: a text, the time that they were written at, and a number of stays."""
+    """Reviews: a text, the hour that they were written at, and a number of stays."""
     random = np.random.default_rng(3)
     happy = random.random(n) < 0.5
     texts = []
@@ -110,21 +110,16 @@ def notes(n: int) -> tuple[Table, np.ndarray]:
         words += list(random.choice(GOOD if one else BAD, 2)) + list(random.choice(GOOD + BAD, 2))
         texts.append(" ".join(random.permutation(words)))
     hours = np.where(happy, random.integers(6, 20, n), random.integers(0, 24, n))
-    when = np.datetime64("2023-01-01T00:00") + random.integers(0, 700, n) * 1440 + hours * 60
     table = {
         "text": texts,
-        "when": np.datetime_as_string(when, unit="m").tolist(),
+        "hour": hours.tolist(),
         "stays": random.poisson(2, n).tolist(),
     }
     return table, np.where(happy, 1, 0)
 
 
 def notes_by_hand(table: Table) -> Any:
-    hours = [one[11:13] for one in table["when"]]
-    months = [one[5:7] for one in table["when"]]
-    return sparse.hstack(
-        [scaled(table["stays"]), ones(months, hours), TfidfVectorizer().fit_transform(table["text"])], "csr"
-    )
+    return sparse.hstack([scaled(table["hour"], table["stays"]), TfidfVectorizer().fit_transform(table["text"])], "csr")
 
 
 notes.by_hand = notes_by_hand  # type: ignore[attr-defined]

@@ -1,12 +1,13 @@
 """
-A table with words, dates and gaps
-==================================
+A table with words and gaps
+===========================
 
 From a data frame of mixed columns to a certified model, and to its most important categories and words.
 """
 
 # %%
-# A table of trips: numbers with gaps, categories, a short text, a date with a time, and a column that says nothing.
+# A table of trips: numbers with gaps, categories, a short text, and a column that says nothing.
+# The hour of a date is made a word in pandas.
 import numpy as np
 import pandas as pd
 
@@ -27,7 +28,7 @@ trips = pd.DataFrame(
         "trip": [f"T{k}" for k in range(n)],
         "line": line,
         "rain": np.where(random.random(n) < 0.1, np.nan, rain),
-        "leaves": when,
+        "hour": pd.Series(when).dt.hour.astype("category"),
         "report": report,
     }
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,29 +103,19 @@ def describe_labels(labels: Any) -> dict[str, Any]:
 def describe_rows(source: str, reading: Reading) -> Facts:
     """Return facts of a data file, and what would make a fit on it hard."""
     import numpy as np
-    from scipy import sparse
 
     from saddlesvm.cli.facts import describe_data
     from saddlesvm.data.door import Design
     from saddlesvm.estimators.scale_hint import scale_hint
     from saddlesvm.estimators.training_data import read_training
-    from saddlesvm.rows.small_types import widen
 
-    table = read_training(source, replace(reading, missing="keep"))
+    table = read_training(source, reading)
     facts: Facts = {"data": describe_data(table)}
     has_words = table.kinds is not None
     if has_words:
         return facts
 
-    # Norms are those of the rows without missing values.
     X = table.X
-    if not sparse.issparse(X):
-        has_gap = np.isnan(widen(X)).any(axis=1)
-        if has_gap.any():
-            facts["data"]["rows_with_missing_values"] = int(has_gap.sum())
-            X = X[~has_gap]
-    if X.shape[0] == 0:
-        return facts
     norms = np.sqrt(Design(X).norms())
     facts["rows"] = {
         "smallest_norm": float(norms.min()),

@@ -170,7 +170,7 @@ def read_gamma(text: str) -> float | str | tuple[float, ...]:
 
 
 def read_kinds(text: str) -> tuple[tuple[str, str], ...]:
-    """Read names of columns and their kinds, ``city=category,note=text:1-2``."""
+    """Read names of columns and their kinds, ``city=category,note=text``."""
     kinds = []
     for part in text.split(","):
         # The name of a column may hold "=", a kind does not.

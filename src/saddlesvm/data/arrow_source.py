@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from saddlesvm.data.arrow_columns import arrow_matrix, is_list
 from saddlesvm.data.arrow_files import ArrowFile, arrow_file
 from saddlesvm.data.blocks import Block, Source
 from saddlesvm.data.column_positions import dropped_positions, label_position
-from saddlesvm.data.data_table import check_classes, float_type
+from saddlesvm.data.data_table import decode_labels, float_type
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import Reading
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def arrow_source(path: Path, format: str, how: Reading) -> Source:
@@ -48,9 +51,8 @@ def arrow_source(path: Path, format: str, how: Reading) -> Source:
         done = 0
         for table in file.tables(n_bytes):
             rows = table.select(features)
-            if how.missing != "keep":
-                for k, column in enumerate(rows.columns):
-                    _refuse_missing(column, rows.column_names[k], path, done)
+            for k, column in enumerate(rows.columns):
+                _refuse_missing(column, rows.column_names[k], path, done)
             y = None
             if label is not None:
                 y = _read_labels(table.column(label), file.names[label], path, done)
@@ -96,19 +98,23 @@ def _refuse_missing(column: Any, name: str, path: Path, n_before: int) -> None:
         )
 
 
-def _read_labels(column: Any, name: str, path: Path, n_before: int) -> np.ndarray:
+def _read_labels(column: pa.ChunkedArray, name: str, path: Path, n_before: int) -> np.ndarray:
     """Return a column of labels, none of them missing."""
+    import pyarrow as pa
+
     _refuse_missing(column, name, path, n_before)
-    values: np.ndarray = column.to_numpy()
-    if values.dtype == object and all(isinstance(value, str) for value in values):
-        check_classes(list(dict.fromkeys(values.tolist())), f"{path}: {name!r}")
-        return values.astype(str)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        numbers: np.ndarray = column.to_numpy()
+        return numbers
     # Truth values as a text file spells them.
-    if values.dtype.kind == "b":
-        return np.where(values, "True", "False")
-    if values.dtype.kind not in "biuf":
+    if pa.types.is_boolean(column.type):
+        return np.where(column.to_numpy(), "True", "False")
+    labels = column.to_pylist()
+    if not all(isinstance(label, str) for label in labels):
         raise DataError(
             f"{path}: the label column {name!r} is of type {column.type}; "
             "it must be numbers or text"
         )
-    return values
+    code_of = {text: code for code, text in enumerate(dict.fromkeys(labels))}
+    codes = np.array([code_of[text] for text in labels], dtype=np.int64)
+    return decode_labels(list(code_of), codes, f"{path}: {name!r}")

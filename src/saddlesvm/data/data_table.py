@@ -23,6 +23,7 @@ Matrix: TypeAlias = "np.ndarray | sp.csr_matrix | sp.csr_array"
 
 MOST_CLASSES = 1_000  # different texts of a label column; more are texts to learn from; a guess
 LONGEST_LABEL = 200  # characters; a guess
+MISSING_LABELS = frozenset({"", "?", "nan"})  # cells of a label column without a label
 _EXACT_IN_FLOAT32 = frozenset("?bBhHef")  # NumPy's codes of the types that float32 holds exactly
 _EXACT_WHOLE = 2.0**53  # float64 holds every whole number below this one
 _INT32_MAX = np.iinfo(np.int32).max
@@ -36,8 +37,7 @@ class Table:
     ----------
     X : ndarray or CSR matrix of shape (n_rows, n_features)
         C-contiguous, or with sorted and unique indices. float32 or float64; float16, bfloat16,
-        int8, uint8 or bool, if the file has dense rows of the type. Every value is finite (or NaN,
-        read with ``missing="keep"``).
+        int8, uint8 or bool, if the file has dense rows of the type. Every value is finite.
     y : ndarray of shape (n_rows,) or None
         int64 if every label is a whole number, float64 if they are other numbers, unicode if they
         are text; None for data without labels.
@@ -61,7 +61,7 @@ class Table:
         True if the indices of LIBSVM text count from 0, to read further files alike; None for other
         formats.
     kinds : dict of str to str, or None
-        For a table with columns of words, dates or gaps: the kind of each column to learn from. `X`
+        For a table with columns of words or gaps: the kind of each column to learn from. `X`
         is a data frame then, until it is encoded.
     column_facts : list of str, or None
         The kind of each column, in words.
@@ -190,7 +190,7 @@ def ready_matrix(X: Any, source: str, how: Reading) -> Any:
     ------
     DataError
         Zero rows or features, a width that is not `how.n_features`, values that are not numbers,
-        infinity, or NaN unless `how.missing` keeps it.
+        infinity or NaN.
     """
     kept = kept_type(X.dtype)
     if X.dtype.kind not in "biuf" and kept is None:
@@ -213,8 +213,6 @@ def ready_matrix(X: Any, source: str, how: Reading) -> Any:
         X = _ready_array(X, np.dtype(dtype))
         values = X
     allowed = np.isfinite(widen(values))
-    if how.missing == "keep":
-        allowed |= np.isnan(widen(values))
     if not allowed.all():
         row, feature, value = _first_refused(X, ~allowed)
         raise DataError(
@@ -335,6 +333,20 @@ def check_classes(texts: Sequence[str], where: str) -> list[str]:
     if {text.lower() for text in texts} <= {"true", "false"}:
         return [text.title() for text in texts]
     return list(texts)
+
+
+def decode_labels(
+    texts: Sequence[str], codes: np.ndarray, where: str, as_text: bool = False
+) -> np.ndarray:
+    """Return labels from their different texts, and the number of the text of each row.
+
+    They are numbers if all texts are, and not `as_text`; else classes, see :func:`check_classes`.
+    """
+    if not as_text and all(map(is_number, texts)):
+        values = np.array([float(text) for text in texts])
+    else:
+        values = np.array(check_classes(texts, where))
+    return values[codes]
 
 
 def is_missing(value: object) -> bool:

@@ -14,19 +14,17 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.data.blocks import WHOLE, Block, Source, rows_in
-from saddlesvm.data.cell_patterns import MISSING_WORDS
 from saddlesvm.data.column_positions import dropped_positions, label_position
-from saddlesvm.data.data_table import check_classes, is_number
+from saddlesvm.data.data_table import MISSING_LABELS, decode_labels, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import BeginAnew, Header, Label, Reading
 from saddlesvm.data.streams import open_text, reading
 
-_MISSING_LABEL = frozenset({"", "?", "nan"})
+MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _WORDS_ADVICE = "(for words, use --columns NAME=category, or saddlesvm.table.read)"
 _HEADER_ADVICE = "say whether it is a header (--header yes or no, in Python header=True or False)"
 _OPEN_QUOTE = "a quote is opened and not closed in its line"
 _FIRST_ROWS = 200  # rows in which a cell of the first line is searched for; a guess
-_LONGEST_NAME = 60  # characters; longer cells of a first line are not names of columns; a guess
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,6 @@ class LineLayout:
         Lines of the header.
     label : int or None
         Position of the label column.
-    missing_ok : bool
-        True if values may be missing.
     dropped : frozenset of int
         Positions of columns that are left out.
     """
@@ -54,7 +50,6 @@ class LineLayout:
     n_columns: int
     skip: int
     label: int | None
-    missing_ok: bool = False
     dropped: frozenset[int] = frozenset()
 
     @property
@@ -76,18 +71,9 @@ class LineLayout:
             return None
         return f"column {self.label + 1}" if self.names is None else self.names[self.label]
 
-    def select_features(self, cells: np.ndarray) -> np.ndarray:
-        """Return the columns of the features out of all columns."""
-        if len(self.features) == self.n_columns:
-            return cells
-        return cells[:, self.features]
-
     def converters(self, note_label: Callable[[str], float]) -> Any:
-        """Return what ``np.loadtxt`` calls for cells that are not plain numbers, by column."""
-        by_column: dict[int, Any] = {}
-        if self.missing_ok:
-            by_column = dict.fromkeys(range(self.n_columns), _number_or_nan)
-        by_column |= dict.fromkeys(self.dropped, _zero)
+        """Return what ``np.loadtxt`` calls for cells that are not features, by column."""
+        by_column: dict[int, Any] = dict.fromkeys(self.dropped, _zero)
         if self.label is not None:
             by_column[self.label] = note_label
         return by_column or None
@@ -105,20 +91,17 @@ def delimited_source(path: Path, how: Reading) -> Source:
     Only if reading fails does a second pass search for the line at fault.
 
     The delimiter is a tab in a file named .tsv; in any other file, of comma, semicolon and
-    tab that occurs most often in the first line. With ``header="auto"`` a first line without
-    numbers is a header; a line that mixes numbers and text in the feature columns is refused,
-    because no guess about it would be safe.
+    tab that occurs most often in the first line.
 
     Raises
     ------
     DataError
-        Naming the line and column of the first cell that is missing (and not kept), not a number or
-        not finite, or the first line of a different length. Its blocks raise it for what comes
-        after the first two lines.
+        Naming the line and column of the first cell that is missing, not a number or not finite,
+        or the first line of a different length. Its blocks raise it for what comes after the first
+        lines.
     """
     with reading(path):
         layout = find_layout(path, how.label, how.header, how.n_features, how.drop_columns)
-    layout = replace(layout, missing_ok=how.missing == "keep")
     return Source(
         str(path),
         "csv",
@@ -144,7 +127,7 @@ def _blocks(path: Path, layout: LineLayout, how: Reading, n_bytes: int) -> Itera
         kinds: set[str] = set()
         for line in lines:
             cells, labels = _parse_cells(path, chain([line], lines), layout, how, n_rows)
-            X = layout.select_features(cells)
+            X = cells if len(layout.features) == layout.n_columns else cells[:, layout.features]
             # Some blocks have numbers for labels, and others have text: all of them are text.
             if labels is not None:
                 kinds.add(labels.dtype.kind)
@@ -186,34 +169,19 @@ def _parse_cells(
 
     # All values must be finite, and of as many columns as the first line has.
     has_bad_label = any(_fault_of_label(text) for text in texts)
-    allowed = np.isfinite(cells)
-    if layout.missing_ok:
-        allowed |= np.isnan(cells)
-    if has_bad_label or cells.shape[1] != layout.n_columns or not allowed.all():
+    if has_bad_label or cells.shape[1] != layout.n_columns or not np.isfinite(cells).all():
         _find_fault(path, layout, dtype)
         raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
     if layout.label is None:
         return cells, None
-    # Labels are numbers if all of them are; texts must be few.
-    if all(map(is_number, texts)) and not how.text_labels:
-        values = np.array([float(text) for text in texts])
-    else:
-        values = np.array(check_classes(list(texts), f"{path}: {layout.label_name!r}"))
-    return cells, values[np.frombuffer(codes, dtype=np.int64)]
+    where = f"{path}: {layout.label_name!r}"
+    y = decode_labels(list(texts), np.frombuffer(codes, dtype=np.int64), where, how.text_labels)
+    return cells, y
 
 
 def _zero(cell: str) -> float:
     """Return 0 for a cell that is left out."""
     return 0.0
-
-
-def _number_or_nan(cell: str) -> float:
-    """Return the number in a cell, NaN if it is missing."""
-    if cell.strip().lower() in MISSING_WORDS:
-        return math.nan
-    if not is_number(cell.strip()):
-        raise ValueError(f"{cell!r} is not a number")
-    return float(cell)
 
 
 def find_layout(
@@ -284,13 +252,15 @@ def _first_line(file: Iterator[str]) -> str:
 def _looks_like_header(
     first: list[str], others: list[list[str]], label: Label, path: Path, drop: Sequence[str | int]
 ) -> bool:
-    """Return True if no cell of the first line is a number or occurs again in its column."""
+    """Return True if the first line holds names: no cell is a number, or occurs again below."""
     # A column that the user names can only be named by this line.
     for column in (label, *drop):
         if isinstance(column, str) and column in first and not is_number(column):
             return True
-    if _has_repeated_word(first, others):
-        return False
+    for k, cell in enumerate(first):
+        is_word = cell.lower() not in MISSING_WORDS and not is_number(cell)
+        if is_word and any(len(row) > k and row[k] == cell for row in others):
+            return False
 
     # The columns that are left out may hold anything.
     dropped = dropped_positions(drop, None, len(first), str(path))
@@ -300,38 +270,18 @@ def _looks_like_header(
         label_column = label % len(first)
     elif label is not False and kept:
         label_column = kept[-1]
-
-    # If only the label of the first line is a word, it is a header exactly if the label below is
-    # a number.
-    features = [k for k in kept if k != label_column]
-    has_second = bool(others) and len(others[0]) == len(first)
-    if label_column is not None and has_second and all(is_number(first[k]) for k in features):
-        cell = first[label_column]
-        is_word = not is_number(cell) and cell not in _MISSING_LABEL
-        return is_word and is_number(others[0][label_column])
-
-    cells = [first[k] for k in features if first[k].lower() not in MISSING_WORDS]
-    n_numbers = sum(map(is_number, cells))
-    if 0 < n_numbers < len(cells):
-        odd = next(cell for cell in cells if not is_number(cell))
+    features = [first[k] for k in kept if k != label_column]
+    known = [cell for cell in features if cell.lower() not in MISSING_WORDS]
+    n_numbers = sum(map(is_number, known))
+    if known and n_numbers == 0:
+        return True
+    if n_numbers < len(known):
+        odd = next(cell for cell in known if not is_number(cell))
         raise DataError(f"{path}: line 1: mixes numbers and text ({odd!r}); {_HEADER_ADVICE}")
-    longest = max((first[k] for k in kept), key=len, default="")
-    if n_numbers == 0 and len(longest) > _LONGEST_NAME:
-        raise DataError(
-            f"{path}: line 1 holds no numbers, as a line of column names does, but a cell is too "
-            f"long for a name: {longest[:40]!r} ...; {_HEADER_ADVICE}"
-        )
-    return n_numbers == 0 and len(cells) > 0
-
-
-def _has_repeated_word(first: list[str], others: list[list[str]]) -> bool:
-    """Return True if a word of the first line occurs again in its column, unlike a name."""
-    for column, cell in enumerate(first):
-        if cell.lower() in MISSING_WORDS or is_number(cell):
-            continue
-        if any(len(row) > column and row[column] == cell for row in others):
-            return True
-    return False
+    # Names may be numbers, beside the name of the label.
+    if label_column is None or not others or len(others[0]) <= label_column:
+        return False
+    return not is_number(first[label_column]) and is_number(others[0][label_column])
 
 
 def numbered_rows(path: Path, layout: LineLayout) -> Iterator[tuple[int, list[str]]]:
@@ -362,35 +312,27 @@ def numbered_rows(path: Path, layout: LineLayout) -> Iterator[tuple[int, list[st
 def refuse_ragged(path: Path, layout: LineLayout) -> None:
     """Raise a `DataError` for the first line that has more or fewer columns than the others."""
     with reading(path):
-        for line, cells in numbered_rows(path, layout):
-            if len(cells) != layout.n_columns:
-                raise DataError(f"{path}: line {line}: {_say_ragged(cells, layout)}")
+        for line, row in numbered_rows(path, layout):
+            if len(row) != layout.n_columns:
+                raise DataError(f"{path}: line {line}: {_fault_of_length(row, layout)}")
 
 
-def _say_ragged(cells: list[str], layout: LineLayout) -> str:
+def _fault_of_length(row: list[str], layout: LineLayout) -> str:
     """Return the message for a line with another number of columns."""
-    return f"has {len(cells)} columns; the lines before have {layout.n_columns}"
+    return f"has {len(row)} columns; the lines before have {layout.n_columns}"
 
 
 def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype) -> None:
     """Read line by line, and raise a `DataError` at the first cell that breaks a rule."""
     for line, row in numbered_rows(path, layout):
-        fault = _fault_of_row(row, layout, dtype)
-        if fault is not None:
-            raise DataError(f"{path}: line {line}: {fault}")
-
-
-def _fault_of_row(row: list[str], layout: LineLayout, dtype: np.dtype) -> str | None:
-    """Say what is wrong with a row; return None if nothing is."""
-    if any("\n" in cell.rstrip() for cell in row):
-        return _OPEN_QUOTE
-    if len(row) != layout.n_columns:
-        return _say_ragged(row, layout)
-    for column, cell in enumerate(row):
-        fault = _fault_of_cell(cell.strip(), column, layout, dtype)
-        if fault is not None:
-            return f"{layout.column_name(column)}: {fault}"
-    return None
+        if any("\n" in cell.rstrip() for cell in row):
+            raise DataError(f"{path}: line {line}: {_OPEN_QUOTE}")
+        if len(row) != layout.n_columns:
+            raise DataError(f"{path}: line {line}: {_fault_of_length(row, layout)}")
+        for column, cell in enumerate(row):
+            fault = _fault_of_cell(cell.strip(), column, layout, dtype)
+            if fault is not None:
+                raise DataError(f"{path}: line {line}: {layout.column_name(column)}: {fault}")
 
 
 def _fault_of_cell(cell: str, column: int, layout: LineLayout, dtype: np.dtype) -> str | None:
@@ -400,8 +342,6 @@ def _fault_of_cell(cell: str, column: int, layout: LineLayout, dtype: np.dtype) 
     if column == layout.label:
         return _fault_of_label(cell)
     if cell.lower() in MISSING_WORDS:
-        if layout.missing_ok:
-            return None
         return f"the value is missing ({cell!r}); {MISSING_ADVICE}"
     if not is_number(cell):
         fault = f"{cell!r} is not a number; features must be numbers {_WORDS_ADVICE}"
@@ -419,7 +359,7 @@ def _fault_of_label(cell: str) -> str | None:
     # A line break within a label: a quote was never closed.
     if "\n" in cell:
         return _OPEN_QUOTE
-    if cell.lower() in _MISSING_LABEL:
+    if cell.lower() in MISSING_LABELS:
         return f"the label is missing ({cell!r}); every row needs one"
     if is_number(cell) and not math.isfinite(float(cell)):
         return f"the label is {cell!r}; labels must be finite"

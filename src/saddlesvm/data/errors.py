@@ -18,7 +18,7 @@ from saddlesvm.runtime.safe_text import one_line
 # What a user can do about a missing value; the end of several messages.
 MISSING_ADVICE = (
     "--missing drop leaves such rows out, --missing mean or median fills them in "
-    "(in Python: missing='keep')"
+    "(in Python: saddlesvm.table)"
 )
 BUNDLED = ("banknote", "heart", "toy")  # names of the data sets that come with the package
 _SPECIAL_FILES = {

@@ -19,7 +19,7 @@ from saddlesvm.data.data_table import (
 )
 from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.formats import read_rows
-from saddlesvm.data.reading import Label, Missing, Reading
+from saddlesvm.data.reading import Label, Reading
 from saddlesvm.data.store import Store
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def read(
     n_features: int | None = None,
     dtype: Any = None,
     zero_based: bool | Literal["auto"] = "auto",
-    missing: Missing = "error",
     drop_columns: Sequence[str | int] = (),
     advance: Callable[[float], object] | None = None,
 ) -> Table:
@@ -44,7 +43,7 @@ def read(
     Feather and Arrow IPC, NumPy ``.npz`` and ``.npy``, MNIST-style idx files, and stores, which are
     mapped and not read. The ending of the name decides (.libsvm, .svm, .svmlight, .csv, .tsv,
     .parquet, .pq, .feather, .arrow, .npz, .npy), or the content if the ending is another.
-    Columns of words, dates and texts, and JSON lines, are for :func:`saddlesvm.table.read`.
+    Columns of words and gaps are for :func:`saddlesvm.table.read`.
 
     Parameters
     ----------
@@ -70,10 +69,6 @@ def read(
     zero_based : bool or "auto"
         True if indices in LIBSVM text count from 0. "auto" takes them to count from 1, as LIBSVM's
         do, unless index 0 occurs in the file.
-    missing : {"error", "keep"}, default="error"
-        What happens to missing values (an empty cell, "?", "NA", a null, NaN) of CSV, TSV, Parquet
-        and dense ``.npz``: an error that names the first, or NaN in `X`, for an imputer to
-        fill.
     drop_columns : sequence of str or int, default=()
         Columns of CSV, TSV and Parquet to leave out, by name or position as `label`, such as names
         and identifiers.
@@ -99,9 +94,7 @@ def read(
     >>> table.X.tolist(), table.y.tolist(), table.feature_names
     ([[1.5, 2.0], [3.0, 4.0]], ['apple', 'pear'], ['height', 'width'])
     """
-    if missing not in ("error", "keep"):
-        raise DataError(f"missing is {missing!r}; allowed are 'error' and 'keep'")
-    how = Reading(label, header, n_features, dtype, zero_based, missing, tuple(drop_columns))
+    how = Reading(label, header, n_features, dtype, zero_based, drop_columns=tuple(drop_columns))
     return read_source(os.fspath(source), how, advance)
 
 

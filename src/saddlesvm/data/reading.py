@@ -9,9 +9,8 @@ from saddlesvm.data.errors import DataError
 
 Label: TypeAlias = str | int | Literal[False] | None
 Header: TypeAlias = bool | Literal["auto"]
-Missing: TypeAlias = Literal["error", "keep"]
 
-COLUMN_FORMATS = ("csv", "parquet", "arrow")  # formats of which columns can be left out
+COLUMN_FORMATS = ("csv", "parquet", "arrow")  # formats whose columns have names
 
 DTYPES = ("float32", "float64", "float")  # names of the types that values can be read as
 
@@ -24,8 +23,8 @@ class Reading:
     ----------
     label, header, n_features, dtype, zero_based, drop_columns
         As in :func:`saddlesvm.data.read`.
-    missing : {"error", "keep", "drop", "mean", "median"}, optional
-        What is done about missing values. Readers of numbers keep them, or raise an error.
+    missing : {"error", "drop", "mean", "median"}, optional
+        What is done about missing values of tables; readers of numbers raise an error.
     columns : tuple of pairs of str
         Names of columns and their kinds, see :func:`saddlesvm.table.encoder`.
     memory : int or str, optional
@@ -60,11 +59,6 @@ class Reading:
         """Raise a `DataError` for an option that does not apply to a format."""
         # False says that there are no labels, which every format understands.
         names_label = self.label is not None and self.label is not False
-        if format == "jsonl":
-            raise DataError(
-                f"{name}: is JSON lines, whose columns may hold words: "
-                "read it with saddlesvm.table.read, and encode its columns"
-            )
         if self.drop_columns and format not in COLUMN_FORMATS:
             raise DataError(
                 f"{name}: drop_columns applies to CSV, TSV, Parquet and Feather; this is {format}"

@@ -18,9 +18,9 @@ from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.data.store_format import HEADER, PARTIAL
 
 FORMATS = (
-    "LIBSVM text, CSV, TSV, JSON lines (each plain or compressed with gzip, bzip2 or xz), "
+    "LIBSVM text, CSV, TSV (each plain or compressed with gzip, bzip2 or xz), "
     "Parquet (.parquet), Feather or Arrow IPC (.feather, .arrow), NumPy (.npz, .npy), "
-    "an MNIST-style idx file, or a store"
+    "an MNIST-style idx file, or a store; in Python, fit a data frame that pandas read from others"
 )
 PIECE = 1 << 18  # bytes of a compressed file that are read at a time; a guess
 XZ_MEMORY = 1 << 27  # bytes: twice what the dictionary of the highest preset takes
@@ -40,8 +40,6 @@ _BY_ENDING = {
     ".pq": "parquet",
     ".npz": "npz",
     ".npy": "npy",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
     ".feather": "arrow",
     ".arrow": "arrow",
     ".arrows": "arrow",
@@ -247,7 +245,7 @@ def format_of(path: Path) -> str:
     Returns
     -------
     str
-        "libsvm", "csv", "jsonl", "parquet", "arrow", "npz", "npy", "idx" or "store".
+        "libsvm", "csv", "parquet", "arrow", "npz", "npy", "idx" or "store".
 
     Raises
     ------
@@ -308,8 +306,6 @@ def _format_of_text(sample: bytes) -> str | None:
     if 2 * n_pairs > len(lines):
         return "libsvm"
     first = text.lstrip().split("\n", 1)[0]
-    if first.startswith('{"') and first.rstrip().endswith("}") and '":' in first:
-        return "jsonl"
     if first[:1] not in "{[<#" and any(mark in first for mark in ",;\t"):
         return "csv"
     return "libsvm" if n_pairs else None

@@ -22,16 +22,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.frames import TableFile
-from saddlesvm.data.kinds import ChosenKind, as_objects
+from saddlesvm.data.kinds import ChosenKind
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_writer import StoreWriter
-from saddlesvm.data.typed_columns import rows_without_gaps
-from saddlesvm.estimators.columns import (
-    Dates,
-    columns_from_bytes,
-    columns_to_bytes,
-    transformers_for,
-)
+from saddlesvm.data.typed_columns import as_objects, rows_without_gaps
+from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, transformers_for
 
 # Bytes of memory of a word that is counted: its text, its count, its place in two tables; a guess.
 WORD_BYTES = 200
@@ -91,18 +86,14 @@ class ColumnLearner:
         # Two rows are enough to give the whole its attributes, see `_assemble`.
         if self.first is None:
             self.first = frame.iloc[:2]
-        for group, transformer, names in self.columns.transformers:
+        for group, _, names in self.columns.transformers:
             if group in self.scalers:
                 self.scalers[group].partial_fit(frame[names].to_numpy(np.float64))
             elif group in self.words:
                 self._count_words(group, frame[names])
-            elif isinstance(transformer, OneHotEncoder):
+            else:
                 for name in names:
                     self.categories[name].update(frame[name].unique().tolist())
-            elif isinstance(transformer, Dates):
-                transformer.partial_fit(frame[names])
-            else:
-                transformer.fit(frame[names])
         self.n_rows += len(frame)
 
     def _count_words(self, group: str, texts: Any) -> None:
@@ -133,11 +124,9 @@ class ColumnLearner:
                 fitted[group] = self._set_numbers(transformer, self.scalers[group], names)
             elif group in self.words:
                 fitted[group] = self._set_words(transformer, self.words[group], names)
-            elif isinstance(transformer, OneHotEncoder):
+            else:
                 categories = {name: sorted(self.categories[name]) for name in names}
                 fitted[group] = _set_categories(transformer, categories)
-            else:
-                fitted[group] = transformer
         return self._assemble(fitted)
 
     def _set_numbers(
@@ -203,7 +192,7 @@ class ColumnLearner:
         rest = [triple for triple in columns.transformers_ if triple[0] not in fitted]
         columns.transformers_ = [*columns.transformers, *rest]
         columns.sparse_output_ = any(
-            isinstance(transformer, (TfidfVectorizer, OneHotEncoder, Dates))
+            isinstance(transformer, (TfidfVectorizer, OneHotEncoder))
             for transformer in fitted.values()
         )
 
@@ -282,7 +271,7 @@ def convert_table(
     kinds = {name: choice.kind for name, choice in chosen.items()}
 
     # The first pass learns the encoding.
-    learner = ColumnLearner({name: str(kind) for name, kind in kinds.items()}, memory)
+    learner = ColumnLearner(kinds, memory)
     n_seen = 0
     for frame, _, share in file.read_typed(n_bytes, kinds):
         kept = rows_without_gaps(frame, kinds, missing, file.name, n_seen)

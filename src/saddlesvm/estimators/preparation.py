@@ -23,7 +23,6 @@ from saddlesvm.data.blocks import WHOLE, find_format
 from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.data_table import ready_labels, shorten
 from saddlesvm.data.frames import TableFile, choose_label, open_table
-from saddlesvm.data.kinds import Kind, parse_kind
 from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.column_passes import NOTE
@@ -61,7 +60,7 @@ class Preparation:
         The fitted step before the model in a pipeline.
     missing : str or None
         What happens to gaps in a table with words.
-    kinds : dict of str to Kind
+    kinds : dict of str to str
         Kinds of the columns of a table with words; empty for other data.
     label : str or None
         The column of the labels in the training data.
@@ -83,7 +82,7 @@ class Preparation:
 
     before: Any = None
     missing: str | None = None
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
     label: str | None = None
     source: str = ""
     n_features: int | None = None
@@ -144,7 +143,7 @@ class Preparation:
     def _learn_columns(self, table: Table, missing: str | None) -> None:
         """Learn the encoding of a table with words, and encode its rows on the way."""
         assert table.kinds is not None
-        self.kinds = {name: parse_kind(kind, name) for name, kind in table.kinds.items()}
+        self.kinds = table.kinds
         self.missing = missing
         kept = rows_without_gaps(table.X, self.kinds, missing, table.source, 0)
         frame = table.X if kept is None else table.X[kept]

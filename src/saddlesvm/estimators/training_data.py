@@ -23,7 +23,6 @@ from saddlesvm.data.column_positions import LABEL_NAMES
 from saddlesvm.data.conversion import convert_sources
 from saddlesvm.data.data_table import ready_labels
 from saddlesvm.data.frames import (
-    TABLE_FORMATS,
     choose_label,
     find_kinds,
     holds_words,
@@ -32,7 +31,7 @@ from saddlesvm.data.frames import (
 )
 from saddlesvm.data.kinds import ChosenKind
 from saddlesvm.data.readers import read_source, table_of_store
-from saddlesvm.data.reading import DEFAULT_READING, Label, Reading
+from saddlesvm.data.reading import COLUMN_FORMATS, DEFAULT_READING, Label, Reading
 from saddlesvm.estimators.column_passes import convert_table, stored_columns
 from saddlesvm.estimators.columns import kinds_in
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
@@ -120,10 +119,10 @@ def check_columns_apply(source: str, reading: Reading) -> None:
     if not reading.columns and reading.missing not in TREATMENTS:
         return
     format = find_format(source)
-    if format not in TABLE_FORMATS:
+    if format not in COLUMN_FORMATS:
         what = "a bundled set of numbers" if format == "bundled" else format
         raise DataError(
-            f"{source}: is {what}; {option} is for tables ({', '.join(TABLE_FORMATS)}): leave it "
+            f"{source}: is {what}; {option} is for tables ({', '.join(COLUMN_FORMATS)}): leave it "
             "out"
         )
 
@@ -174,7 +173,7 @@ def _read_table(source: str, reading: Reading, advance: Advance | None) -> Table
         y = ready_labels(y, len(frame), source)
     seconds = time.perf_counter() - began
     table = Table(frame, y, None, column, source, file.format, file.n_bytes, seconds)
-    learnt = {name: str(kind) for name, kind in kinds.items() if kind.name != "drop"}
+    learnt = {name: kind for name, kind in kinds.items() if kind != "drop"}
     return replace(table, kinds=learnt, column_facts=facts)
 
 
@@ -270,7 +269,7 @@ def check_targets(table: Table) -> None:
 
 def describe_label(table: Table, label: Label) -> str | None:
     """Return the column that was taken for the labels, in words; None if there is no choice."""
-    if table.y is None or table.format not in TABLE_FORMATS or table.source in BUNDLED:
+    if table.y is None or table.format not in COLUMN_FORMATS or table.source in BUNDLED:
         return None
     name = str(table.label_name)
     words = f"column {name!r}"

@@ -24,7 +24,6 @@ from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
-from saddlesvm.models.onnx_columns import inputs_of, options_of_texts
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.data_types import RowsLike
@@ -59,9 +58,7 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     X : array-like of shape (n, d)
         At least a row, for the number of features; the graph takes float32 rows. For a pipeline
         with a ``ColumnTransformer``, a data frame: each column becomes an input, of float32 if it
-        is of float64; or None, with ``initial_types`` of skl2onnx among the options. For a pipeline
-        with a :func:`saddlesvm.table.encoder`, None: the inputs are numbers (float32, NaN if
-        missing), and categories and texts ("" if missing), each of shape (n, 1).
+        is of float64; or None, with ``initial_types`` of skl2onnx among the options.
     raw_scores : bool, default=False
         Export scores instead of the probabilities of a logistic model.
     **options
@@ -82,7 +79,7 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     ValueError
         scikit-learn has no class with these predictions: other kernels, ``break_ties`` with more
         than two classes, several labels, ``multi_class="ovo"``, or probabilities of a loss other
-        than the logistic loss.
+        than the logistic loss; or an imputer marks gaps.
 
     Examples
     --------
@@ -94,17 +91,15 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     >>> [output.name for output in to_onnx(model, notes.X[:1]).graph.output]
     ['label', 'probabilities']
     """
-    types = inputs_of(model)
-    if types is not None:
-        X = None
-        options = {"initial_types": types} | options
-    elif _has_columns(model, X):
+    if isinstance(model, Pipeline):
+        _refuse_gap_marks(model)
+    if _has_columns(model, X):
         X = X.astype({name: np.float32 for name, kind in X.dtypes.items() if kind == np.float64})
     elif X is not None:
         X = np.asarray(X, dtype=np.float32)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     made = scikit_learn_of(last, raw_scores)
-    wanted = options_of_texts(model) | dict(options.pop("options", None) or {})
+    wanted = dict(options.pop("options", None) or {})
     own: dict[str, Any] = {"zipmap": False} if is_classifier(made) else {}
     if isinstance(made, svm.SVC | svm.NuSVC):
         own["raw_scores"] = True
@@ -151,6 +146,22 @@ def _has_columns(model: Estimator, X: RowsLike) -> bool:
     """Return True if each column is an input, because a ``ColumnTransformer`` needs them apart."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     return hasattr(X, "columns") and any(isinstance(step, ColumnTransformer) for step in steps)
+
+
+def _refuse_gap_marks(step: BaseEstimator) -> None:
+    """Raise ValueError for an imputer that marks gaps: skl2onnx would leave its marks out."""
+    if isinstance(step, Pipeline):
+        for _, part in step.steps:
+            _refuse_gap_marks(part)
+    elif isinstance(step, ColumnTransformer):
+        for part in step.named_transformers_.values():
+            _refuse_gap_marks(part)
+    indicator = getattr(step, "indicator_", None)
+    if indicator is not None and indicator.features_.size:
+        raise ValueError(
+            "ONNX has no counterpart for features that mark gaps: fit with "
+            "SimpleImputer(add_indicator=False), or fill the gaps before"
+        )
 
 
 def _weights(model: Estimator) -> tuple[np.ndarray, np.ndarray]:
