@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from saddlesvm.data.column_positions import dropped_positions, label_position
 from saddlesvm.data.data_table import decode_labels, float_type
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import Reading
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def arrow_source(path: Path, format: str, how: Reading) -> Source:
@@ -98,18 +95,16 @@ def _refuse_missing(column: Any, name: str, path: Path, n_before: int) -> None:
         )
 
 
-def _read_labels(column: pa.ChunkedArray, name: str, path: Path, n_before: int) -> np.ndarray:
+def _read_labels(column: Any, name: str, path: Path, n_before: int) -> np.ndarray:
     """Return a column of labels, none of them missing."""
-    import pyarrow as pa
-
     _refuse_missing(column, name, path, n_before)
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        numbers: np.ndarray = column.to_numpy()
-        return numbers
+    values: np.ndarray = column.to_numpy()
+    if values.dtype.kind in "iuf":
+        return values
     # Truth values as a text file spells them.
-    if pa.types.is_boolean(column.type):
-        return np.where(column.to_numpy(), "True", "False")
-    labels = column.to_pylist()
+    if values.dtype.kind == "b":
+        return np.where(values, "True", "False")
+    labels = values.tolist()
     if not all(isinstance(label, str) for label in labels):
         raise DataError(
             f"{path}: the label column {name!r} is of type {column.type}; "
