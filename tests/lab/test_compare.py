@@ -253,7 +253,7 @@ def test_a_comparison_in_lambda_is_the_one_in_C(toy, tmp_path):
     assert set(ours["form"]) == {"lambda"} and set(theirs["form"]) == {"C"}
     assert all("lambda = 0.0" in line or "lambda = 0.1" in line for line in by_lam.verdict())
     page = by_lam.report(tmp_path / "report.html").read_text().split("<script")[0]
-    assert "Against lambda" in page and "C = " not in page
+    assert "lambda = 0.01" in page and "C = " not in page
     with pytest.raises(ValueError, match="either C or lam"):
         compare(X, y, C=1.0, lam=1.0)
 
