@@ -138,7 +138,7 @@ def test_warm_starts_along_C():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"penalty": "l0"}, "penalty must be 'l2', 'l1', 'elasticnet' or a penalty object; got 'l0'"),
+        ({"penalty": "l0"}, "penalty must be 'l2', 'l1' or 'elasticnet'; got 'l0'"),
         ({"l1_ratio": 1.1}, r"l1_ratio must be from 0 \(half a square\) to 1 \(the l1 norm\); got 1.1"),
         (
             {"penalty": "l1", "solver": "dcd"},

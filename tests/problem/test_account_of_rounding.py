@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from support import PACKAGED, csr, matrix, named, small_problem
-from support.own_penalty import GroupLasso
 
 CASES = 6
 
@@ -128,18 +126,6 @@ def test_the_slope_of_a_loss_is_the_larger_one_of_both_labels(monkeypatch: pytes
 
     monkeypatch.setattr(Hinge, "bounds", bounds)
     assert loss_sizes.__wrapped__(Hinge(), 10.0).slope == 3.0
-
-
-def test_the_norm_of_a_long_block_is_bounded_as_a_sum() -> None:
-    """Of 65,536 squares, all but the first are lost as they are added one by one, a quarter of d units of the norm."""
-    d, size = 2**16, 100.0
-    x = np.full((1, d), size * 2.0**-27)
-    x[0, 0] = size
-    norm = Decimal(size) * (1 + (d - 1) * Decimal(2) ** -54).sqrt()
-    penalty = GroupLasso(np.zeros(d, dtype=np.intp), 99.992)
-    problem = make_problem(as_rows(x, 0.0), np.ones(1), Hinge(), C=1.0, intercept="none", penalty=penalty)  # type: ignore[arg-type]
-    found = evaluate(problem, Point(np.zeros(d + 1), np.ones(1)))
-    assert Decimal(found.certificate.dual) <= 1 - (norm - Decimal(penalty.l1)) ** 2 / 2
 
 
 def test_half_a_square_that_rounding_made_negative_counts_as_zero() -> None:

@@ -1,9 +1,9 @@
-"""Penalties other than half a square, defined here: their laws, weak duality, and fits by SDCA and DCD."""
+"""The penalties beside plain references: their laws, weak duality, and fits by SDCA and DCD."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -25,9 +25,7 @@ from saddlesvm.problem.penalties import (
     Penalty,
     elastic_net,
     holds_square,
-    is_penalty,
     modulus,
-    parts_of,
     score,
 )
 from saddlesvm.problem.problem import Problem, make_problem
@@ -38,63 +36,34 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers import DCD, SDCA, Newton
 from support import csr, features, labels, matrix, named, others_nightly
-from support.own_penalty import GroupLasso
 
-
-class Heavier(NamedTuple):
-    """``r(w) = factor w^2 / 2``."""
-
-    factor: float
-
-    @staticmethod
-    def identity() -> bool:
-        return False
-
-    def value(self, w: float) -> float:
-        return 0.5 * self.factor * w * w
-
-    def conjugate(self, v: float) -> float:
-        return 0.5 * v * v / self.factor
-
-    def weight(self, v: float) -> float:
-        return v / self.factor
-
-    def curvature(self, v: float) -> float:
-        return 1.0 / self.factor
-
-    def domain_scale(self, v: float) -> float:
-        return 1.0
-
-
-class Lasso(NamedTuple):
-    """``r(w) = l1 |w|``: certified, but not for solvers, as it holds no square."""
-
-    l1: float
-
-    @staticmethod
-    def identity() -> bool:
-        return False
-
-    def value(self, w: float) -> float:
-        return self.l1 * abs(w)
-
-    def conjugate(self, v: float) -> float:
-        return 0.0 if abs(v) <= self.l1 * (1.0 + 1e-15) else math.inf
-
-    def weight(self, v: float) -> float:
-        return 0.0
-
-    def curvature(self, v: float) -> float:
-        return 0.0
-
-    def domain_scale(self, v: float) -> float:
-        return min(1.0, self.l1 / abs(v)) if v != 0.0 else 1.0
-
-
-SQUARES: list[Penalty] = [L2(), Heavier(2.5), ElasticNet(0.4)]
-ALL: list[Penalty] = [*SQUARES, Lasso(0.4)]
+SQUARES: list[Penalty] = [L2(), ElasticNet(0.4)]
+ALL: list[Penalty] = [*SQUARES, L1(0.4)]
 every_penalty = pytest.mark.parametrize("penalty", ALL, ids=lambda penalty: type(penalty).__name__)
 every_square = pytest.mark.parametrize("penalty", SQUARES, ids=lambda penalty: type(penalty).__name__)
+
+
+def value(penalty: Penalty, w: float) -> float:
+    """``r(w)``."""
+    square, l1 = penalty.parts()
+    return 0.5 * square * w * w + l1 * abs(w)
+
+
+def conjugate(penalty: Penalty, v: float) -> float:
+    """``r*(v)``, from its definition for each of the two kinds."""
+    square, l1 = penalty.parts()
+    beyond = max(abs(v) - l1, 0.0)
+    if square:
+        return 0.5 * beyond**2
+    return 0.0 if abs(v) <= l1 * (1.0 + 1e-15) else math.inf
+
+
+def weight(penalty: Penalty, v: float) -> float:
+    """The maximiser of ``v w - r(w)``; zero without a square."""
+    square, l1 = penalty.parts()
+    return square * math.copysign(max(abs(v) - l1, 0.0), v)
+
+
 every_kind = pytest.mark.parametrize("kind", ["none", "regularized", "free"])
 
 
@@ -110,25 +79,27 @@ def primal(problem: Problem, coef: np.ndarray, intercept: float) -> float:
     z = features(problem)[:, :-1] @ coef + intercept
     paid = sum(problem.loss.value(one, y) for one, y in zip(z, problem.y, strict=True))
     last = intercept / problem.scale if problem.intercept.name == "regularized" else 0.0
-    charged = problem.penalty.value(last) if isinstance(problem.penalty, Lasso) else 0.5 * last**2
-    return float(sum(problem.penalty.value(one) for one in coef) + charged + problem.C * paid)
+    charged = value(problem.penalty, last) if isinstance(problem.penalty, L1) else 0.5 * last**2
+    return float(sum(value(problem.penalty, one) for one in coef) + charged + problem.C * paid)
 
 
 @every_penalty
 @given(w=st.floats(-5.0, 5.0), v=st.floats(-5.0, 5.0))
 def test_a_penalty_and_its_conjugate_belong_together(penalty: Penalty, w: float, v: float) -> None:
-    within = v * penalty.domain_scale(v)
-    assert penalty.value(0.0) == 0.0 <= penalty.value(w)
-    assert w * within <= penalty.value(w) + penalty.conjugate(within) + 1e-12
-    if isinstance(penalty, Lasso):
-        assert penalty.conjugate(within) == 0.0
+    whole = Regularizer(penalty, Absent())
+    v *= whole.domain_scale(np.array([v, 0.0]))
+    charged, bound = whole.value(np.array([w, 0.0])), whole.conjugate(np.array([v, 0.0]))
+    assert whole.value(np.zeros(2)) == 0.0 <= charged
+    assert w * v <= charged + bound + 1e-12
+    if isinstance(penalty, L1):
+        assert bound == 0.0
         return
-    found = minimize_scalar(lambda u: penalty.value(u) - v * u, bounds=(-10.0, 10.0), method="bounded")
-    slope = abs(v) + 10.0 * penalty.value(1.0)  # of the function, at most; the search is right to 1e-5
-    assert -found.fun - 1e-12 <= penalty.conjugate(v) <= -found.fun + 1e-5 * slope
-    own = penalty.weight(v)
-    assert own * v == pytest.approx(penalty.value(own) + penalty.conjugate(v), abs=1e-12)
-    assert abs(penalty.weight(v) - penalty.weight(w)) <= abs(v - w) + 1e-12, "the conjugate is 1-smooth"
+    found = minimize_scalar(lambda u: value(penalty, u) - v * u, bounds=(-10.0, 10.0), method="bounded")
+    slope = abs(v) + 10.0 * value(penalty, 1.0)  # of the function, at most; the search is right to 1e-5
+    assert -found.fun - 1e-12 <= bound <= -found.fun + 1e-5 * slope
+    own, other = (whole.weights(np.array([one, 0.0]))[0] for one in (v, w))
+    assert own * v == pytest.approx(value(penalty, own) + bound, abs=1e-12)
+    assert abs(own - other) <= abs(v - w) + 1e-12, "the conjugate is 1-smooth"
 
 
 @every_penalty
@@ -140,36 +111,22 @@ def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
     w, v = np.random.default_rng(seed).normal(size=(2, 7))
     whole = Regularizer(penalty, kind)
     v = v * whole.domain_scale(v)
-    charged: Penalty = penalty if isinstance(penalty, Lasso) else L2()
+    last: Penalty = penalty if isinstance(penalty, L1) else L2()
     seen_last = kind.name == "regularized"
-    assert whole.value(w) == pytest.approx(sum(map(penalty.value, w[:-1])) + seen_last * charged.value(w[-1]))
-    last = charged.conjugate(v[-1]) if seen_last else 0.0
-    assert whole.conjugate(v) == pytest.approx(sum(map(penalty.conjugate, v[:-1])) + last)
+    assert whole.value(w) == pytest.approx(sum(value(penalty, one) for one in w[:-1]) + seen_last * value(last, w[-1]))
+    at_last = conjugate(last, v[-1]) if seen_last else 0.0
+    assert whole.conjugate(v) == pytest.approx(sum(conjugate(penalty, one) for one in v[:-1]) + at_last)
     assert whole.conjugate_along(v)(0.3) == pytest.approx(whole.conjugate(0.3 * v))
     assert whole.weights(v) == pytest.approx(
-        [*map(penalty.weight, v[:-1]), charged.weight(v[-1]) if seen_last else v[-1]]
+        [*(weight(penalty, one) for one in v[:-1]), weight(last, v[-1]) if seen_last else v[-1]]
     )
-    assert whole.curvature(v) == pytest.approx(
-        [*map(penalty.curvature, v[:-1]), charged.curvature(v[-1]) * (kind.name != "free")]
-    )
+    square, l1 = penalty.parts()
+    bends = square * (np.abs(v[:-1]) > l1) if l1 else np.ones(6)
+    assert whole.curvature(v) == pytest.approx([*bends, square * (kind.name != "free")])
     product = kind.penalised_part(w) @ kind.penalised_part(v)
     assert whole.fenchel_gap(w, v) == pytest.approx(whole.value(w) + whole.conjugate(v) - product, abs=1e-12)
-    if not isinstance(penalty, Lasso):
+    if square:
         assert whole.fenchel_gap(whole.weights(v), v) == pytest.approx(0.0, abs=1e-12)
-
-
-def test_a_penalty_of_blocks_is_that_of_the_features() -> None:
-    groups, random = np.array([0, 0, 1, 2, 2, 2]), np.random.default_rng(0)
-    penalty = GroupLasso(groups, 0.3)
-    for kind, charged in ((Regularized(1.5), 1.0), (Free(1.5), 0.0)):
-        whole, (w, v) = Regularizer(penalty, kind), random.normal(size=(2, 7))  # type: ignore[arg-type]
-        assert whole.value(w) == pytest.approx(penalty.value(w[:-1]) + charged * 0.5 * w[-1] ** 2)
-        assert whole.conjugate(v) == pytest.approx(penalty.conjugate(v[:-1]) + charged * 0.5 * v[-1] ** 2)
-        assert whole.weights(v) == pytest.approx([*penalty.weights(v[:-1]), v[-1]])
-        assert whole.fenchel_gap(w, v) == pytest.approx(
-            whole.value(w) + whole.conjugate(v) - kind.penalised_part(w) @ kind.penalised_part(v)
-        )
-        assert whole.domain_scale(1e6 * v) == 1.0
 
 
 @pytest.mark.parametrize("penalty", [L2(), ElasticNet(0.4)], ids=str)
@@ -205,7 +162,7 @@ def test_weak_duality(penalty: Penalty, kind: str, loss: Loss) -> None:
     for size in (0.01, 0.3, 3.0):
         w = random.normal(size=7) * size * (kind != "none" or np.arange(7) < 6)
         alpha = -np.array([loss.subgradient(one, y) for one, y in zip(random.normal(size=40), problem.y, strict=True)])
-        points = [Point(w), Point(w, alpha)] + ([] if isinstance(penalty, Lasso) else [Point(alpha=alpha)])
+        points = [Point(w), Point(w, alpha)] + ([] if isinstance(penalty, L1) else [Point(alpha=alpha)])
         found = [evaluate(problem, point) for point in points]
         for one in found:
             assert one.certificate.sound
@@ -271,23 +228,6 @@ def test_the_elastic_net_leaves_features_out() -> None:
     assert np.abs(pull[left_out]).max() <= 4.0 + math.sqrt(2.0 * result.certificate.gap)
 
 
-@every_kind
-def test_float32_weights_and_a_square_by_another_name_lead_to_the_same_model(kind: str) -> None:
-    """Twice the square is half the C: the same weights, whose distance strong convexity bounds by the gaps."""
-    for dtype in (np.float32, np.float64):
-        X = matrix(60, 6).astype(dtype)
-        y = labels(X, Hinge())
-        options: Any = {"intercept": kind}
-        rows = as_rows(X, 0.0 if kind == "none" else 1.0)
-        heavy = fit(make_problem(rows, y, Hinge(), C=1.0, penalty=Heavier(2.0), **options), DCD(), Limits(tol=1e-9))
-        plain = fit(make_problem(rows, y, Hinge(), C=0.5, **options), DCD(), Limits(tol=1e-9))
-        if kind == "regularized":  # the square of the intercept is not doubled
-            assert heavy.certificate.relative_gap <= 1e-9
-            continue
-        distance = math.sqrt(2.0 * plain.certificate.gap) + math.sqrt(heavy.certificate.gap)
-        assert np.linalg.norm(heavy.coef - plain.coef) <= distance + 1e-7
-
-
 def test_solvers_that_need_half_a_square_say_so() -> None:
     problem = some_problem(ElasticNet(0.1), SquaredHinge(), "none")
     with pytest.raises(ValueError, match=r"\(half a square\) only, not ElasticNet\(l1=0.1\): use DCD or SDCA"):
@@ -299,28 +239,20 @@ def test_solvers_that_need_half_a_square_say_so() -> None:
 
 
 def test_an_elastic_net_is_scikit_learns() -> None:
-    w, v = 0.7, -1.3
+    w = 0.7
     for l1_ratio in (0.0, 0.2, 0.9, 1.0):
         made, share = elastic_net(l1_ratio)
-        assert share * made.value(w) == pytest.approx(0.5 * (1.0 - l1_ratio) * w * w + l1_ratio * abs(w), rel=1e-14)
+        assert share * value(made, w) == pytest.approx(0.5 * (1.0 - l1_ratio) * w * w + l1_ratio * abs(w), rel=1e-14)
         assert isinstance(made, L2 if l1_ratio == 0.0 else L1 if l1_ratio == 1.0 else ElasticNet)
-        square, l1 = parts_of(made)  # type: ignore[misc]
-        assert made.value(w) == pytest.approx(0.5 * square * w * w + l1 * abs(w), rel=1e-14)
-        assert modulus(made) == square
-        assert is_penalty(made)
+        assert modulus(made) == made.parts()[0]
         assert holds_square(made) == (l1_ratio < 1.0)
-        assert made.curvature(v) == (float(abs(v) > l1) if square else 0.0)
-        assert made.curvature(0.0) == (1.0 if l1_ratio == 0.0 else 0.0)
-    assert parts_of(Heavier(2.0)) is None
-    assert modulus(Heavier(2.0)) == 0.0
-    assert not is_penalty((1.0,))
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_the_bodies_of_scores_equal_the_plain_ones(layout: str) -> None:
     X = as_rows(matrix(6, 4, density=0.6) if layout == "dense" else csr(matrix(6, 4, density=0.6)), 2.5)
     v = np.random.default_rng(0).normal(size=5)
-    for penalty in (L2(), ElasticNet(0.3), Heavier(2.0)):
+    for penalty in (L2(), ElasticNet(0.3)):
         kinds = [numba.typeof(one) for one in (penalty, X, 1, v, 0.7)]
         body = penalties._pick_score(*kinds)
         assert [body(penalty, X, i, v, 0.7) for i in range(6)] == pytest.approx(

@@ -291,7 +291,7 @@ def test_dcd_without_its_options_is_cyclic_sdca(loss: Loss) -> None:
 
 def weights_of_pull(problem: Problem, v: np.ndarray) -> np.ndarray:
     """The weights that minimise R less the pull; an intercept's is its own pull."""
-    return np.append([problem.penalty.weight(one) for one in v[:-1]], v[-1])
+    return problem.regularizer.weights(v)
 
 
 def plain_pegasos(problem: Problem, solver: Pegasos, iterations: int, seed: int) -> np.ndarray:

@@ -18,7 +18,6 @@ from saddlesvm.problem.bounds import (
     norm_of,
     radii,
 )
-from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights, margins
@@ -245,7 +244,7 @@ def on_one_piece(
 
 def _add_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray:
     """Return ``R'(w) - pull``; an absolute value has the sub-gradient that makes it shortest."""
-    square, l1 = parts_of(problem.penalty) or (1.0, 0.0)
+    square, l1 = problem.penalty.parts()
     found = square * w - pull
     if l1 > 0.0:
         # At a weight of zero the sub-gradient of l1 |w_j| is anywhere in [-l1, l1].

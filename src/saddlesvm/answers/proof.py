@@ -34,7 +34,6 @@ from saddlesvm.multiclass.splits import each_class
 from saddlesvm.problem.bounds import SLACK
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.solvers.smoothed import hessian_diagonal
@@ -54,9 +53,9 @@ def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray
     gap : float
         The gap of this point, in the C form.
     """
-    parts = parts_of(problem.penalty)
+    _, l1 = problem.penalty.parts()
     bend = problem.loss.largest_curvature()
-    if parts is None or parts[1] == 0.0 or not (math.isfinite(bend) and gap >= 0.0):
+    if l1 == 0.0 or not (math.isfinite(bend) and gap >= 0.0):
         return np.zeros(problem.n_features, dtype=bool)
     # The pulls at the optimum are within `reach`: below l1, the weight is zero.
     near = pulled_by_short_sums(problem, alpha)
@@ -64,7 +63,7 @@ def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray
     weights = problem.row_weights
     hessian_diagonal(problem.X, problem.members, weights, squares)
     reach = SLACK * np.sqrt(2.0 * gap * problem.C * bend * squares) + near.errors
-    return np.asarray((np.abs(near.pull) + reach < parts[1])[:-1])
+    return np.asarray((np.abs(near.pull) + reach < l1)[:-1])
 
 
 @dataclass(frozen=True, eq=False)

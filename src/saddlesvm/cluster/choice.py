@@ -10,7 +10,7 @@ from saddlesvm.cluster.one_worker import OneWorker
 from saddlesvm.cluster.over_passes import PassRounds, has_small_matrices, room_for_rows
 from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.problem.loss import is_cornerless, is_smooth, loss_name
-from saddlesvm.problem.penalties import holds_square
+from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.rows.memory_plan import LEAST_MEMORY
 from saddlesvm.runtime.option_names import CLUSTER_SOLVERS
 from saddlesvm.solvers.active_set import INSIDE
@@ -94,7 +94,7 @@ def check_for_partitions(solver: str, plan: ClusterPlan, n_bytes: int, fits: boo
             "all rows fit on a worker, with solver='auto' or 'gather' and "
             f"memory={needed}. Otherwise take multi_class='ovr' or 'ovo'"
         )
-    if plan.penalty.identity() or come_together:
+    if isinstance(plan.penalty, L2) or come_together:
         return
     if not holds_square(plan.penalty):
         raise ValueError(
@@ -122,7 +122,7 @@ def memory_needed(n_bytes: int) -> str:
 def choose_solver(plan: ClusterPlan, n_bytes: int, memory: int, parts: int) -> str:
     """Choose the solver for ``solver="auto"``."""
     fits = n_bytes <= memory
-    if plan.joint is not None or not plan.penalty.identity():
+    if plan.joint is not None or not isinstance(plan.penalty, L2):
         return "gather" if fits else "rounds"
 
     # The rows come together unless the matrices of Newton's rounds are fewer bytes.

@@ -17,6 +17,7 @@ from saddlesvm.estimators.solve import part_problem
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.first_weight import largest_empty_C
+from saddlesvm.problem.penalties import L2
 from saddlesvm.runtime.allowed import COUNT_FROM_ONE, SCALING, STRENGTH, check, names
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
@@ -100,7 +101,7 @@ def check_sparse(model: Estimator) -> None:
 
 def takes_features(model: Estimator) -> bool:
     """Return True if the penalty has an l1 norm: features come in as C grows."""
-    return not model._penalty().penalty.identity()
+    return not isinstance(model._penalty().penalty, L2)
 
 
 def l1_min_c(

@@ -27,7 +27,7 @@ from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import Absent, Regularized
 from saddlesvm.problem.path_bounds import Interval, Knot
-from saddlesvm.problem.penalties import modulus
+from saddlesvm.problem.penalties import L2, modulus
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.rows.scores import dense_weights, linear_scores
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
@@ -285,7 +285,7 @@ def make_knot(fitted: Fitted, C: float, pulled: np.ndarray, missed: np.ndarray) 
     # Another penalty than half a square: bounds between fits use its square part, whose root
     # multiplies both points.
     scaled = template._penalty()
-    if not scaled.penalty.identity():
+    if not isinstance(scaled.penalty, L2):
         regularizer = Regularizer(scaled.penalty, Absent())
         all_seen = np.hstack([coef, np.zeros_like(coef[:, :1])])
         if sees_intercept:

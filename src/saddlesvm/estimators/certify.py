@@ -19,7 +19,6 @@ from saddlesvm.problem.certificate import Certificate, Point, evaluate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.problem import Problem, is_classification, resolve_C
 from saddlesvm.rows.passes import Passes
 from saddlesvm.rows.scores import dense_weights
@@ -45,7 +44,7 @@ def certify(
     loss: str | Loss = "squared_hinge",
     C: float | None = None,
     lam: float | None = None,
-    penalty: PenaltyName | Penalty | BlockPenalty = "l2",
+    penalty: PenaltyName = "l2",
     l1_ratio: float = 0.5,
     multi_class: MultiClass = "ovr",
     dual: object = None,
@@ -72,7 +71,7 @@ def certify(
     loss : str or Loss, default="squared_hinge"
     C, lam : float
         Give either; :math:`C = 1 / (\lambda n)` for n rows.
-    penalty : {"l2", "l1", "elasticnet"} or penalty object, default="l2"
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
     l1_ratio : float, default=0.5
         With ``penalty="elasticnet"``: the share of the l1 norm, as in scikit-learn.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}, default="ovr"

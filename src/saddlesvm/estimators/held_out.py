@@ -25,6 +25,7 @@ from saddlesvm.estimators.leave_one_out import estimate_rows
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import JOINT
 from saddlesvm.multiclass.sub_problems import one_vs_rest
+from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.runtime.clock import limit_to_share
 from saddlesvm.runtime.interrupts import raise_interrupts
@@ -178,7 +179,7 @@ def calibrate(
     n, d = check_design(X).shape
     posed = fitted.pose(y, sample_weight, n)
     margins = None
-    if fitted.way == "ovr" and fitted.template._penalty().penalty.identity() and d <= FACTORED:
+    if fitted.way == "ovr" and isinstance(fitted.template._penalty().penalty, L2) and d <= FACTORED:
         found = estimate_rows(fitted, X, y, sample_weight)
         margins = found.margins if found.trusted else None
     if margins is None:

@@ -21,6 +21,7 @@ from saddlesvm.estimators.calibration import scale_to_one
 from saddlesvm.estimators.fitted import Fitted, decide, dual_row, fitted_value
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import rows_of
+from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.scores import dense_weights
 
@@ -276,7 +277,7 @@ class Estimation:
         n, d = design.shape
         if fitted.way != "ovr":
             raise ValueError(f"{PURPOSE} needs multi_class='ovr'; this model has {fitted.way!r}")
-        if not template._penalty().penalty.identity():
+        if not isinstance(template._penalty().penalty, L2):
             raise ValueError(f"{PURPOSE} needs penalty='l2'; this model has {template.penalty!r}")
         if d > FACTORED:
             raise ValueError(

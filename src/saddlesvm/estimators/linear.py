@@ -40,7 +40,6 @@ from saddlesvm.problem.joint_losses import softmax
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
-from saddlesvm.problem.penalties import BlockPenalty, Penalty
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.allowed import CLASS_WEIGHT, NOT_NEGATIVE, TRUTH, Allowed, names
 from saddlesvm.runtime.available import available_if
@@ -95,7 +94,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     Parameters
     ----------
-    penalty : {"l2", "l1", "elasticnet"} or a penalty object, default="l2"
+    penalty : {"l2", "l1", "elasticnet"}, default="l2"
         Half the squared norm of the weights; or their l1 norm, which makes weights exactly zero; or
         a mixture of both (see `l1_ratio`).
     loss : str or Loss, default="squared_hinge"
@@ -250,9 +249,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     :math:`\lVert w \rVert_1`, and with "elasticnet", with `l1_ratio` as :math:`\rho`,
     :math:`\tfrac{1 - \rho}{2} \lVert w \rVert^2 + \rho \lVert w \rVert_1`. The l1 norm has the
     solvers "auto" and "columns". It penalises a regularised intercept like the other weights, as
-    LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca", and so has a penalty
-    object of your own that contains half a square (``CONTRIBUTING.md`` in the sources has the
-    contract).
+    LIBLINEAR does. The elastic net also has the solvers "dcd" and "sdca".
 
     float32 and float64 data, dense or CSR with 32 or 64 bit indices, are used without a copy, and
     so are dense float16, bfloat16, int8, uint8 and bool; ``coef_`` is float64.
@@ -291,7 +288,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         "class_weight": CLASS_WEIGHT,
         "probability": TRUTH,
     }
-    penalty: PenaltyName | Penalty | BlockPenalty = "l2"
+    penalty: PenaltyName = "l2"
     loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge"
     _: KW_ONLY
     C: float | Literal["auto"] | AutomaticC = 1.0

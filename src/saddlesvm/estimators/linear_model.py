@@ -40,7 +40,7 @@ from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import check_start
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.penalties import L1, L2, ScaledPenalty, elastic_net, is_penalty
+from saddlesvm.problem.penalties import L1, L2, Penalty, ScaledPenalty, elastic_net
 from saddlesvm.rows.device import is_on_device, sent
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime import allowed
@@ -49,7 +49,6 @@ from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.option_names import INTERCEPTS, PENALTY_NAMES
 
 if TYPE_CHECKING:
-    from saddlesvm.problem.penalties import BlockPenalty, Penalty
     from saddlesvm.runtime.data_types import Matrix
     from saddlesvm.runtime.option_names import (
         ClusterSolver,
@@ -65,7 +64,7 @@ PENALTIES: dict[str, Penalty] = {"l1": L1(), "l2": L2()}
 
 # The values that the parameters of every linear estimator allow, beside the common ones.
 LINEAR_OPTIONS = {
-    "penalty": either(names(*PENALTY_NAMES), Allowed("a penalty object", is_penalty)),
+    "penalty": names(*PENALTY_NAMES),
     "l1_ratio": allowed.L1_RATIO,
     "C": either(allowed.STRENGTH, AUTOMATIC, allowed.NOTHING),
     "lam": allowed.LAMBDA,
@@ -128,7 +127,7 @@ def find_strongest(model: Estimator, n: int, names: Any = None, bounds: bool = F
 class LinearModel(Estimator):
     """The base class of the linear estimators; LinearSVC describes the options."""
 
-    penalty: PenaltyName | Penalty | BlockPenalty = "l2"
+    penalty: PenaltyName = "l2"
     l1_ratio: float = 0.15
     dual: DualOption = "auto"
     tol: float = 1e-4
@@ -516,12 +515,9 @@ class LinearModel(Estimator):
 
     def _penalty(self) -> ScaledPenalty:
         """Return the penalty of the weights."""
-        asked: Any = self.penalty
-        if not isinstance(asked, str):
-            return ScaledPenalty(asked, 1.0)
-        if asked == "elasticnet":
+        if self.penalty == "elasticnet":
             return elastic_net(self.l1_ratio)
-        return ScaledPenalty(PENALTIES[asked], 1.0)
+        return ScaledPenalty(PENALTIES[self.penalty], 1.0)
 
     def _problem_options(self) -> dict[str, Any]:
         """Return C or lambda, and the penalty, as problems take them.
@@ -531,7 +527,7 @@ class LinearModel(Estimator):
         """
         penalty, share = self._penalty()
         strength: dict[str, Any] = self._strength()
-        if penalty.identity() and share == 1.0:
+        if isinstance(penalty, L2) and share == 1.0:
             return strength
         options: dict[str, Any] = {"penalty": penalty, "share": share}
         if "C" in strength:

@@ -28,7 +28,7 @@ from saddlesvm.multiclass.linear_fit import FitRows, LinearRows, open_rows, rows
 from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.loss import is_cornerless, is_smooth
-from saddlesvm.problem.penalties import holds_square
+from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.memory_plan import (
@@ -314,7 +314,7 @@ def find_missing_for_blocks(template: Estimator, solver: SolverBase) -> str:
             "needs solver='auto', 'blocks' or 'newton' (it is for smooth losses); got "
             f"solver={template.solver!r}"
         )
-    if is_newton and not penalty.identity():
+    if is_newton and not isinstance(penalty, L2):
         return f"takes penalty={template.penalty!r} with solver='auto' or 'blocks', not 'newton'"
     if not holds_square(penalty):
         return (

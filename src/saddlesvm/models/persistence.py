@@ -143,11 +143,6 @@ def save(
         # The parameters of the fit; some count when a model predicts.
         shown = {name: params[name] for name in AT_PREDICTION if name in params}
         params = fitted.template.get_params(False) | shown
-    if isinstance(params.get("penalty"), tuple):
-        raise DataError(
-            f"{path}: a model with a penalty object cannot be saved, only one with a penalty by "
-            "name"
-        )
     if hasattr(model, "C_"):
         params["C"] = model.C_  # chosen in the fit, which a reader does not do again
     arrays = _before_to_arrays(before) | _model_to_arrays(model, entry.saved)

@@ -37,7 +37,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from saddlesvm.problem.loss import Loss, traits_of
-from saddlesvm.problem.penalties import holds_square, is_block
+from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.regularizer import Regularizer, square
 from saddlesvm.problem.terms import BLOCK, in_blocks
 from saddlesvm.rows.layouts import Rows
@@ -697,11 +697,8 @@ def bound_conjugate(
     if regularizer.is_plain:
         norm = norm_of_half(value)
     else:
-        # Weights are computed from the pull; a block's norm is a sum of its own.
-        units = 4.0
-        if is_block(regularizer.penalty):
-            units += w.size
-        rounded = drift + units * UNIT * norm_of(pull)
+        # Weights are computed from the pull.
+        rounded = drift + 4.0 * UNIT * norm_of(pull)
         norm = norm_of(regularizer.seen(regularizer.weights(pull)))
     direct = Bounded(value, gamma(w.size + 4.0) * value + growth_of_square(norm, rounded + shift))
     if not regularizer.is_plain or through.off == math.inf:

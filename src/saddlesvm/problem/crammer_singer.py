@@ -224,7 +224,7 @@ def make_joint_problem(
         raise ValueError(
             f"{joint.title()} machine has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}"
         )
-    if not made.penalty.identity():
+    if not made.is_plain:
         raise ValueError(f"{joint.title()} machine supports penalty='l2' only, not {made.penalty}")
     return made
 

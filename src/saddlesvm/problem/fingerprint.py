@@ -45,12 +45,11 @@ def marks(problem: Problem, solver: object, products: np.ndarray) -> dict[str, o
     """
     members = problem.members
     weights = weights_at(problem.weights, members)
-    penalty: Any = problem.penalty
     # Checksums stand for labels, weights and the products of the rows with a fixed vector.
     return {
         "problem": problem.describe(),
         "loss": repr(problem.loss),
-        "penalty": [type(penalty).__name__, *map(_plain, penalty)],
+        "penalty": repr(problem.penalty),
         "scale": problem.scale,
         "C": problem.C,
         "labels": zlib.crc32(np.ascontiguousarray(problem.y[members]).data),
@@ -58,10 +57,3 @@ def marks(problem: Problem, solver: object, products: np.ndarray) -> dict[str, o
         "weights": zlib.crc32(np.ascontiguousarray(weights).data),
         "solver": repr(solver),
     }
-
-
-def _plain(option: object) -> object:
-    """An option of a penalty; the sum of its bytes for an array."""
-    return (
-        zlib.crc32(np.ascontiguousarray(option).data) if isinstance(option, np.ndarray) else option
-    )

@@ -20,7 +20,6 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import brentq, linprog
 
-from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_of_margins
 
@@ -40,18 +39,18 @@ def largest_empty_C(problem: Problem) -> float:
     The C of the problem itself does not matter. Infinite if no C has a weight, as with features
     that are all zero; 0 for a penalty without an l1 norm.
     """
-    parts = parts_of(problem.penalty)
-    if parts is None or parts[1] == 0.0:
+    _, l1 = problem.penalty.parts()
+    if l1 == 0.0:
         return 0.0
     empty = EmptyModels(problem)
     free = problem.intercept.constrained
     offset = problem.intercept.best(problem.pointwise, problem.members, empty.nowhere, 0.0)
     # The weights are zero as long as C max_j |sum_i a_i x_ij| <= l1.
     strongest = empty.pull(offset, 0.0 if free else None)
-    found = parts[1] / strongest if strongest > 0.0 else math.inf
+    found = l1 / strongest if strongest > 0.0 else math.inf
     # A penalised intercept changes with C, and the multipliers with it.
     if problem.intercept.present and not free:
-        found = first_crossing(lambda C: parts[1] - C * empty.pull(*empty.balance(C)), found)
+        found = first_crossing(lambda C: l1 - C * empty.pull(*empty.balance(C)), found)
     return found * problem.share
 
 
@@ -101,9 +100,8 @@ class EmptyModels:
 
         And the sum of its multipliers; None if that may be any.
         """
-        last = self.problem.regularizer.last
         scale = self.problem.scale
-        square, l1 = parts_of(last) or (1.0, 0.0)
+        square, l1 = self.problem.regularizer.last_parts
 
         def slope(offset: float) -> float:
             charged = square * offset / scale + (math.copysign(l1, offset) if offset else 0.0)

@@ -261,7 +261,7 @@ class Problem(Weighted):
             "scale": self.X.bias,
             "n_features": self.X.n_features,
             "sparse": self.X.sparse,
-            "is_plain": self.penalty.identity(),
+            "is_plain": isinstance(self.penalty, L2),
             "is_smooth": shape is not Shape.KINKED,
             "is_cornerless": shape is Shape.SMOOTH,
             "holds_rows": place is None or place.holds_rows,

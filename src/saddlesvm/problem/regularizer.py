@@ -8,62 +8,18 @@ A free intercept is charged nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from saddlesvm.problem.arithmetic import EDGE, soft_threshold
 from saddlesvm.problem.intercepts import Intercept
-from saddlesvm.problem.penalties import (
-    L2,
-    Penalty,
-    charge,
-    charge_conjugate,
-    domain_factor,
-    holds_square,
-    is_block,
-    parts_of,
-    weight,
-)
-from saddlesvm.runtime.compiled import kernel
+from saddlesvm.problem.penalties import L2, Penalty
 
 # Values of a vector up to which OpenBLAS takes one thread, as its source says.
 MOST_OF_BLAS = 10_000
-
-
-@kernel
-def charges(penalty: Penalty, w: np.ndarray) -> float:
-    """``sum_j r(w_j)``."""
-    total = 0.0
-    for j in range(w.size):
-        total += charge(penalty, w[j])
-    return total
-
-
-@kernel
-def conjugate_charges(penalty: Penalty, v: np.ndarray, factor: float) -> float:
-    """``sum_j r*(factor v_j)``."""
-    total = 0.0
-    for j in range(v.size):
-        total += charge_conjugate(penalty, factor * v[j])
-    return total
-
-
-@kernel
-def fill_weights(penalty: Penalty, v: np.ndarray, w: np.ndarray) -> None:
-    """``w_j = grad r*(v_j)``."""
-    for j in range(v.size):
-        w[j] = weight(penalty, v[j])
-
-
-@kernel
-def least_domain_factor(penalty: Penalty, v: np.ndarray) -> float:
-    """The largest factor in [0, 1] with which every ``r*(factor v_j)`` is finite."""
-    least = 1.0
-    for j in range(v.size):
-        least = min(least, domain_factor(penalty, v[j]))
-    return least
 
 
 def inner(one: np.ndarray, other: np.ndarray) -> float:
@@ -111,7 +67,7 @@ class Regularizer:
 
     def __post_init__(self) -> None:
         # Certificates ask for these values many times.
-        is_plain = self.penalty.identity()
+        is_plain = isinstance(self.penalty, L2)
         sees_last = self.intercept.present and not self.intercept.constrained
         vars(self)["is_plain"] = is_plain
         vars(self)["sees_last"] = sees_last
@@ -122,11 +78,12 @@ class Regularizer:
         return w if self.sees_last else w[..., :-1]
 
     @property
-    def last(self) -> Penalty:
-        """The penalty of a regularised intercept."""
-        if holds_square(self.penalty):
-            return L2()
-        return self.penalty
+    def last_parts(self) -> tuple[float, float]:
+        """The factors of the square and of the absolute value of a regularised intercept."""
+        factor, l1 = self.penalty.parts()
+        if factor > 0.0:
+            return factor, 0.0
+        return factor, l1
 
     def value(self, w: np.ndarray) -> float:
         """``R(w)``."""
@@ -145,9 +102,17 @@ class Regularizer:
     def _penalty_of(self, w: np.ndarray) -> float:
         if self.is_plain:
             return 0.5 * square(self.seen(w))
-        penalty: Any = self.penalty
-        features = penalty.value(w[:-1]) if is_block(penalty) else charges(penalty, w[:-1])
-        return float(features + self.last.value(self._penalised_last(w)))
+        factor, _ = self.penalty.parts()
+        charged = float((self._l1(w.size) * np.abs(w)).sum())
+        return 0.5 * factor * square(self.seen(w)) + charged
+
+    def _l1(self, size: int) -> np.ndarray:
+        """The factor of each absolute value, shape (d + 1,); zero where R sees none."""
+        charges = np.full(size, self.penalty.parts()[1])
+        charges[-1] = 0.0
+        if self.sees_last:
+            charges[-1] = self.last_parts[1]
+        return charges
 
     def conjugate(self, v: np.ndarray) -> float:
         """``R*(v)``."""
@@ -157,45 +122,36 @@ class Regularizer:
 
     def conjugate_along(self, v: np.ndarray) -> Callable[[float], float]:
         """The function that says ``R*(factor v)``."""
-        # R*(t v) = t^2 R*(v) for half a square; other penalties are asked at every factor.
         if self.is_plain:
+            # R*(t v) = t^2 R*(v) for half a square.
             half = 0.5 * square(self.seen(v))
             return lambda factor: factor * factor * half
-        features = np.ascontiguousarray(v[:-1])
-        charged = self._penalised_last(v)
-        last = self.last
-        penalty: Any = self.penalty
-        if is_block(penalty):
-            return lambda factor: float(
-                penalty.conjugate(factor * features) + last.conjugate(factor * charged)
-            )
-        return lambda factor: (
-            conjugate_charges(penalty, features, factor) + last.conjugate(factor * charged)
-        )
+        sizes = self.seen(np.abs(v))
+        l1 = self.seen(self._l1(v.size))
+        if self.penalty.parts()[0] > 0.0:
+            # Half the square of soft(t v, l1).
+            return lambda factor: 0.5 * square(np.maximum(factor * sizes - l1, 0.0))
+        # Zero as long as no pull is stronger than l1.
+        return lambda factor: 0.0 if (factor * sizes <= l1 * EDGE).all() else math.inf
 
     def weights(self, v: np.ndarray) -> np.ndarray:
-        """``grad R*(v)``; v itself for half a square."""
+        """``grad R*(v)``; v itself for half a square, zero for a penalty without a square."""
         if self.is_plain:
             return v
-        w = np.array(v, dtype=np.float64)
-        penalty: Any = self.penalty
-        if is_block(penalty):
-            w[:-1] = penalty.weights(w[:-1])
-            return w
-        fill_weights(penalty, w[:-1].copy(), w[:-1])
-        # A last weight that is charged half a square, as beside any penalty with a square, is the
-        # pull itself; otherwise it has the map of the penalty.
-        if not holds_square(self.penalty) and self.seen(w).size == w.size:
-            w[-1] = self.last.weight(w[-1])
+        if self.penalty.parts()[0] > 0.0:
+            return soft_threshold(v, self._l1(v.size))  # type: ignore[arg-type, return-value]
+        w = np.zeros(v.size)
+        if not self.sees_last:
+            w[-1] = v[-1]
         return w
 
     def pull_to(self, w: np.ndarray) -> np.ndarray:
-        """Return a pull whose weights are w: w for half a square, or without declared parts."""
-        parts = parts_of(self.penalty)
-        if parts is None or self.is_plain:
+        """Return a pull whose weights are w: w itself for half a square."""
+        if self.is_plain:
             return w
+        factor, l1 = self.penalty.parts()
         v = np.array(w, dtype=np.float64)
-        v[:-1] = parts[0] * w[:-1] + parts[1] * np.sign(w[:-1])
+        v[:-1] = factor * w[:-1] + l1 * np.sign(w[:-1])
         return v
 
     def fenchel_gap(self, w: np.ndarray, v: np.ndarray) -> float:
@@ -208,20 +164,22 @@ class Regularizer:
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
         """Return the diagonal of ``R*''(v)``, shape (d + 1,); 0 for a free intercept."""
-        bent = np.ones(v.size)
-        if not self.is_plain:
-            bent[:-1] = [self.penalty.curvature(one) for one in v[:-1].tolist()]
-        bent[-1] = 0.0 if self.intercept.constrained else self.last.curvature(float(v[-1]))
+        factor, l1 = self.penalty.parts()
+        bent = np.full(v.size, factor)
+        # A weight follows its pull once that is stronger than l1.
+        if l1 > 0.0:
+            bent[:-1][np.abs(v[:-1]) <= l1] = 0.0
+        if self.intercept.constrained:
+            bent[-1] = 0.0
         return bent
 
     def domain_scale(self, v: np.ndarray) -> float:
         """The largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
-        if self.is_plain or is_block(self.penalty):
+        factor, l1 = self.penalty.parts()
+        strongest = float(np.abs(self.seen(v)).max(initial=0.0))
+        if factor > 0.0 or strongest <= l1:
             return 1.0
-        return min(
-            least_domain_factor(self.penalty, v[:-1]),
-            self.last.domain_scale(self._penalised_last(v)),
-        )
+        return l1 / strongest
 
     def find_shortening(self, v: np.ndarray, distance: float | np.ndarray) -> float:
         """Return the share to shorten dual variables by for a finite R* at every pull so near to v.
@@ -232,7 +190,3 @@ class Regularizer:
         and zero at zero.
         """
         return 1.0 - self.domain_scale(v + np.copysign(distance, v))
-
-    def _penalised_last(self, w: np.ndarray) -> float:
-        """The weight of a regularised intercept; 0 without one."""
-        return float(self.seen(w)[w.size - 1 :].sum())

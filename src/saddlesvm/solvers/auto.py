@@ -29,7 +29,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Loss, Shape, traits_of
-from saddlesvm.problem.penalties import holds_square, parts_of
+from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.device import refuse_device
 from saddlesvm.runtime.allowed import one_of
@@ -254,8 +254,8 @@ class Auto(Choosing):
         if not problem.is_plain:
             # The spare epochs come first: the cost of the models takes a pass over the rows.
             spare_epochs = epochs_left - FEATURES_LEFT
-            has_columns = spare_epochs > 0.0 and parts_of(problem.penalty)
-            if has_columns and spare_epochs > self._models_cost(problem, state) / epoch_seconds:
+            has_spare = spare_epochs > 0.0
+            if has_spare and spare_epochs > self._models_cost(problem, state) / epoch_seconds:
                 self.change(problem, state, FEATURES, "the column solver finishes")
             return
 
@@ -320,8 +320,6 @@ class Auto(Choosing):
             return None
         if state.phase == FINISH:
             return self.back_once(problem, state, COORDINATES) if problem.holds_rows else None
-        if parts_of(problem.penalty) is None:
-            return None
         finish = FINISH if problem.is_plain else FEATURES
         self.change(problem, state, finish, "no progress: changing over")
         state.course.predicted_work = np.inf

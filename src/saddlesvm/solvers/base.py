@@ -14,7 +14,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import conjugate, value
-from saddlesvm.problem.penalties import holds_square, parts_of
+from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
@@ -243,14 +243,12 @@ class SolverBase(ABC):
     """
 
     name: ClassVar[str] = ""
-    # True if the solver takes any penalty; else only half the squared norm.
+    # True if the solver takes the l1 norm beside the square; else only half the squared norm.
     any_penalty: ClassVar[bool] = False
-    # True if it takes penalties that hold no square, such as the l1 norm.
+    # True if it also takes the l1 norm without a square.
     without_square: ClassVar[bool] = False
     # True if a run begins at given dual variables.
     begins_at_duals: ClassVar[bool] = True
-    # True if it takes sums of a square and an absolute value only.
-    by_parts: ClassVar[bool] = False
     # True if it reads rows by the operations that every type of rows has.
     any_rows: ClassVar[bool] = False
     # True if a stopping rule of its own ends a run besides the fit's tolerance.
@@ -305,24 +303,17 @@ class SolverBase(ABC):
 def check_penalty(problem: Problem, solver: SolverBase) -> None:
     """Raise ValueError if the solver does not take the problem's penalty."""
     penalty = problem.penalty
-    if penalty.identity():
+    if problem.is_plain:
         return
-    if not holds_square(penalty) and not getattr(solver, "without_square", False):
+    if not holds_square(penalty) and not solver.without_square:
         raise ValueError(
             f"the solver {solver.name!r} needs a square in the penalty, and {penalty} has none: "
             "use solver='auto' or 'columns', or the elastic net"
         )
-    if not getattr(solver, "any_penalty", False):
+    if not solver.any_penalty:
         raise ValueError(
             f"the solver {solver.name!r} supports penalty='l2' (half a square) only, not "
             f"{penalty}: use DCD or SDCA"
-        )
-    if parts_of(penalty) is None and (
-        getattr(solver, "by_parts", False) or not holds_square(penalty)
-    ):
-        raise ValueError(
-            f"the solver {solver.name!r} supports squares and absolute values only, not {penalty}: "
-            "use DCD or SDCA"
         )
 
 

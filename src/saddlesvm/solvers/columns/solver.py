@@ -44,7 +44,6 @@ import numpy as np
 from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Shape, traits_of
-from saddlesvm.problem.penalties import parts_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.runtime.clock import time_is_up
@@ -178,7 +177,6 @@ class Columns(SolverBase):
     any_penalty: ClassVar[bool] = True
     begins_at_duals: ClassVar[bool] = False
     without_square: ClassVar[bool] = True
-    by_parts: ClassVar[bool] = True
     screening: bool = True
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> ColumnsState:
@@ -452,11 +450,9 @@ class Columns(SolverBase):
 def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Return the factors of the square and of the absolute value of each weight, shape (d + 1,)."""
     # The intercept is last.
-    found = parts_of(problem.penalty)
-    assert found is not None, "check_penalty sees to it"
-    square, l1 = (np.full(problem.n_features + 1, part) for part in found)
+    square, l1 = (np.full(problem.n_features + 1, part) for part in problem.penalty.parts())
     # A free intercept costs nothing; a penalised one has a charge of its own.
     square[-1] = l1[-1] = 0.0
     if problem.intercept.present and not problem.intercept.constrained:
-        square[-1], l1[-1] = parts_of(problem.regularizer.last) or (0.0, 0.0)
+        square[-1], l1[-1] = problem.regularizer.last_parts
     return square, l1
