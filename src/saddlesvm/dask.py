@@ -4,7 +4,6 @@ New code writes ``from saddlesvm import LinearSVC``.
 """
 
 from saddlesvm.cluster.fits import ClusterLostError
-from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
 
-__all__ = ["ClusterLostError", "LinearSVC", "LinearSVCCV", "LinearSVR"]
+__all__ = ["ClusterLostError", "LinearSVC", "LinearSVR"]

@@ -11,19 +11,15 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.choice import choose_method
-from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.method import ClusterPlan, Solution
-from saddlesvm.cluster.one_worker import OneWorker
 from saddlesvm.cluster.over_passes import (
     PassOrder,
     PassRounds,
     add_answers,
-    count_sent,
     look_at_rows,
     room_for_rows,
 )
 from saddlesvm.cluster.partition import Partition
-from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
@@ -34,7 +30,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.free_rows import Question
 from support import ALL_LOSSES, labels, matrix, named
-from support.partitions import SIGNS, classes_of, cut
+from support.partitions import SIGNS, Engine, classes_of, cut
 
 N, D = 400, 5
 KINKED = [loss for loss in ALL_LOSSES if not is_smooth(loss)]
@@ -85,13 +81,13 @@ def test_what_is_found_together_is_what_one_finds_and_is_left_as_it_is() -> None
     asked = PassOrder([0], [Question(w, np.empty(0), 0.3, N, 0.0)], Hinge(), 1.0, N)
     apart = [look_at_rows(part, asked) for part in cut(X, y, [30, 200], SIGNS)]
     [whole] = [look_at_rows(part, asked) for part in cut(X, y, [], SIGNS)]
-    before = [one.found.each[0].pull.copy() for one in apart]
+    before = [one.each[0].pull.copy() for one in apart]
     both = add_answers([add_answers(apart[:2]), apart[2]])
-    for mine, theirs in zip(both.found.each[0].values, whole.found.each[0].values, strict=True):
-        if not isinstance(mine, list) and mine.size != whole.found.each[0].counts.size:  # counted in a strip of eight
+    for mine, theirs in zip(both.each[0].values, whole.each[0].values, strict=True):
+        if not isinstance(mine, list) and mine.size != whole.each[0].counts.size:  # counted in a strip of eight
             assert np.allclose(mine, theirs)
-    assert both.found.each[0].taken == whole.found.each[0].taken > 0
-    assert all(np.array_equal(one, other.found.each[0].pull) for one, other in zip(before, apart, strict=True))
+    assert both.each[0].taken == whole.each[0].taken > 0
+    assert all(np.array_equal(one, other.each[0].pull) for one, other in zip(before, apart, strict=True))
 
 
 def test_small_partitions_draw_rows_of_their_own() -> None:
@@ -99,7 +95,7 @@ def test_small_partitions_draw_rows_of_their_own() -> None:
     y = labels(X, Hinge())
     asked = PassOrder([0], [Question(np.zeros(D + 1), np.empty(0), 0.0, 0, 0.2)], Hinge(), 1.0, N)
     parts = cut(X, y, list(range(20, N, 20)), SIGNS)
-    drawn = [count_sent(look_at_rows(part, asked).found) for part in parts]
+    drawn = [sum(piece.y.size for piece in look_at_rows(part, asked).each[0].pieces_taken) for part in parts]
     assert len(set(drawn)) > 1
     assert 0.5 * 0.2 * N <= sum(drawn) <= 2.0 * 0.2 * N
 
@@ -112,21 +108,30 @@ def test_rows_of_one_margin_are_given_up() -> None:
 
 
 def test_the_method_is_chosen_by_what_would_travel() -> None:
-    def method(loss: Loss, n: int, d: int, n_bytes: float, solver: str = "auto", **options: Any) -> Any:
-        made = choose_method(solver, ClusterPlan(loss, 1.0, n, 1, d, **options), int(n_bytes), 2**28)
-        return getattr(made, "func", made)
+    def method(loss: Loss, n: int, d: int, n_bytes: float, solver: str = "auto", **options: Any) -> str:
+        return choose_method(solver, ClusterPlan(loss, 1.0, n, 1, d, **options), int(n_bytes), 2**28)
 
-    assert method(Logistic(), 10**9, 100, 8e11) is PassRounds
-    assert method(Logistic(), 10**5, 50_000, 1e8) is OneWorker
-    assert method(Logistic(), 60_000, 100, 5e7) is PassRounds
-    assert method(Logistic(), 60_000, 1000, 2e6) is OneWorker  # fewer bytes than the matrices
-    assert method(Logistic(), 10**9, 50_000, 1e12) is PassRounds
-    assert method(Hinge(), 10**5, 100, 8e7) is OneWorker
-    assert method(Hinge(), 10**7, 100, 8e9) is PassRounds
-    assert method(Hinge(), 10**9, 100, 8e11) is DualRounds
+    assert method(Logistic(), 10**9, 100, 8e11) == "newton"
+    assert method(Logistic(), 10**5, 50_000, 1e8) == "gather"
+    assert method(Logistic(), 60_000, 100, 5e7) == "newton"
+    assert method(Logistic(), 60_000, 1000, 2e6) == "gather"  # fewer bytes than the matrices
+    assert method(Logistic(), 10**9, 50_000, 1e12) == "newton"
+    assert method(Hinge(), 10**5, 100, 8e7) == "gather"
+    assert method(Hinge(), 10**7, 100, 8e9) == "newton"
+    assert method(Hinge(), 10**7, 100, 8e9, free=True) == "newton"
+    with pytest.raises(ValueError, match=r"memory='762940M'\. Otherwise take a smooth loss"):
+        method(Hinge(), 10**9, 100, 8e11)
     with pytest.raises(ValueError, match="memory allows 256 MiB"):
         method(Hinge(), 10**9, 100, 8e11, "gather")
-    assert method(Hinge(), 10**7, 100, 8e9, free=True) is PassRounds
-    with pytest.raises(ValueError, match="all rows fit on a worker"):
-        method(Hinge(), 10**9, 100, 8e11, free=True)
     assert room_for_rows(1000, 1000 * 952, 2, 2e6) == 1000
+
+
+@pytest.mark.parametrize("loss", KINKED, ids=named)
+def test_the_first_round_leaves_a_certified_model(loss: Loss) -> None:
+    X = matrix(N, D)
+    y = labels(X, loss)
+    solution = narrowed(cut(X, y, [100], classes_of(loss)), loss, 1.0, 0.3, max_rounds=1)
+    [found] = solution.certificates
+    problem = make_problem(as_rows(X, 1.0), y, loss, C=1.0, intercept="regularized")
+    assert found.primal == pytest.approx(evaluate(problem, Point(solution.W[0])).certificate.primal, rel=1e-9)
+    assert found.dual <= reference(X, y, loss, 1.0).certificate.primal

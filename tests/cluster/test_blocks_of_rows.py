@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ from scipy import sparse
 
 from saddlesvm.cluster.partition import as_matrix
 from saddlesvm.cluster.sources import part_tasks
-from saddlesvm.data import Store
 
 
 def test_types_with_kernels_are_used_in_place() -> None:
@@ -33,10 +30,6 @@ def test_a_column_of_text_is_named() -> None:
         as_matrix(pd.DataFrame({"size": [1.0, 2.0], "town": ["Bern", "Paris"]}))
 
 
-def test_one_path_or_store_is_to_be_put_into_a_list(tmp_path: Path) -> None:
-    store = Store.create(tmp_path / "rows.store", np.eye(4), np.arange(4) % 2)
-    for given in ("stores/*.store", tmp_path, store):
-        with pytest.raises(ValueError, match="Put it into a list"):
-            part_tasks(given, None, None)
+def test_rows_in_memory_are_refused_in_words() -> None:
     with pytest.raises(ValueError, match="For data in memory use saddlesvm"):
         part_tasks(np.eye(4), None, None)

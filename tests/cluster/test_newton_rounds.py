@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.method import ClusterPlan, Solution
 from saddlesvm.cluster.over_passes import PassOrder, PassRounds, add_answers, has_small_matrices, look_at_rows
 from saddlesvm.cluster.partition import Partition
@@ -19,7 +18,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
 from saddlesvm.solvers.look import Look
 from support import labels, matrix, named
-from support.partitions import SIGNS, cut
+from support.partitions import SIGNS, Engine, cut
 
 N, D = 240, 6
 
@@ -49,15 +48,13 @@ def test_separable_rows_of_any_size_are_certified_at_a_huge_C(loss: Loss, kind: 
     assert solution.outcome is Outcome.CERTIFIED
 
 
-def test_bytes_are_counted_and_do_not_grow_with_the_rows() -> None:
+def test_what_a_partition_sends_does_not_grow_with_its_rows() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = PassOrder([0], [Look(np.zeros(D + 1), matrix_share=1.0)], loss, 1.0, N)
-    small, large = (look_at_rows(one, asked) for one in cut(X, y, [20], SIGNS))
-    assert small.sent == large.sent >= 8 * (D + 1) ** 2
-    solution = solved(cut(X, y, [20], SIGNS), loss, 1.0)
-    assert solution.trace[-1]["bytes_down"] in (2 * 8 * (D + 1), 2 * 2 * 8 * (D + 1))
-    assert solution.trace[-1]["bytes_up"] == 2 * large.sent
+    small, large = (look_at_rows(one, asked).each[0] for one in cut(X, y, [20], SIGNS))
+    assert [np.shape(one) for one in small.values] == [np.shape(one) for one in large.values]
+    assert not small.pieces and not large.pieces
 
 
 def test_adding_answers_leaves_them_as_they_are() -> None:
@@ -65,12 +62,12 @@ def test_adding_answers_leaves_them_as_they_are() -> None:
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
     asked = PassOrder([0], [Look(np.ones(D + 1), np.zeros(D + 1), matrix_share=1.0, kind=np.float64)], loss, 1.0, N)
     answers = [look_at_rows(one, asked) for one in cut(X, y, [20, 90], SIGNS)]
-    before = [one.found.each[0].matrix.copy() for one in answers]
+    before = [one.each[0].matrix.copy() for one in answers]
     both = add_answers([add_answers(answers[:2]), answers[2]])
     [whole] = [look_at_rows(one, asked) for one in cut(X, y, [], SIGNS)]
-    assert np.allclose(both.found.each[0].matrix, whole.found.each[0].matrix)
-    assert np.allclose(both.found.sizes, whole.found.sizes)
-    assert all(np.array_equal(one, other.found.each[0].matrix) for one, other in zip(before, answers, strict=True))
+    assert np.allclose(both.each[0].matrix, whole.each[0].matrix)
+    assert np.allclose(both.sizes, whole.sizes)
+    assert all(np.array_equal(one, other.each[0].matrix) for one, other in zip(before, answers, strict=True))
 
 
 def test_what_the_method_is_for() -> None:

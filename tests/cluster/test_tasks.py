@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.method import ClusterPlan
 from saddlesvm.cluster.one_worker import FitOrder, OneWorker, fit_there
 from saddlesvm.cluster.over_passes import PassRounds
 from saddlesvm.cluster.partition import Partition, make_partition
-from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.cluster.tasks import TaskLimit, event_of, halt, limit_task
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.runtime.clock import limit_step, time_is_up
 from support import labels, matrix
+from support.partitions import Engine
 
 N, D = 400, 5
 
@@ -52,7 +51,7 @@ def test_a_halted_fit_ends_its_tasks_and_no_others() -> None:
 def test_a_halted_task_has_a_model_with_a_certificate() -> None:
     halt("halted")
     [part] = [one for one in parts() if one.number == 0]
-    found = fit_there(part, FitOrder(0, plan(tol=1e-15), TaskLimit("halted"))).found
+    found = fit_there(part, FitOrder(0, plan(tol=1e-15), TaskLimit("halted")))
     assert found.outcome is Outcome.INTERRUPTED
     assert np.isfinite(found.certificate.gap)
 
@@ -66,7 +65,7 @@ def test_the_time_is_shared_by_tasks_that_wait_for_each_other() -> None:
 
 
 @pytest.mark.parametrize("method", [OneWorker, PassRounds])
-def test_no_time_at_all_leaves_a_model(method: type[DualRounds]) -> None:
+def test_no_time_at_all_leaves_a_model(method: Any) -> None:
     options = {"most": 40} if method is PassRounds else {}
     run = method(plan(max_time=1e-9, tol=1e-15), Engine(parts()), **options)
     solution = run.run()
@@ -81,7 +80,7 @@ def test_a_callback_stops_the_rounds() -> None:
         seen.append(row)
         return len(seen) == 2
 
-    solution = DualRounds(plan(tol=1e-15), Engine(parts()), ask).run()
+    solution = PassRounds(plan(tol=1e-15), Engine(parts()), ask, most=40).run()
     assert (solution.outcome, solution.rounds) == (Outcome.INTERRUPTED, 2)
 
 

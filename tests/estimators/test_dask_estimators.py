@@ -9,15 +9,12 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR
-from saddlesvm.cluster.method import SIZES
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge, Squared
 from support import csr, distance_bound, labels, matrix
@@ -69,16 +66,13 @@ def near(model: Any, reference: Any) -> bool:
     )
 
 
-def test_dense_rows_and_what_comes_to_the_client(client: Any) -> None:
+def test_dense_rows(client: Any) -> None:
     X, y = data()
     A = da.from_array(X, chunks=(200, -1))
-    model = LinearSVC(C=0.002, tol=1e-3, solver="rounds", random_state=0).fit(A, y)
+    model = LinearSVC(C=0.002, tol=1e-3, solver="newton", random_state=0).fit(A, y)
     assert model.outcome_ is Outcome.CERTIFIED
     assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
-    row = model.rounds_[-1]
-    assert row["bytes_up"] == 5 * (2 * (D + 1) * 8 + (4 + 3 + SIZES) * 8 + 32)
-    assert row["seconds_work"] <= row["seconds_round"]
-    assert all(later["dual"] >= earlier["dual"] - 1e-9 for earlier, later in pairwise(model.rounds_))
+    assert len(model.trace_) == model.n_iter_
 
 
 def test_predictions_stay_lazy(client: Any) -> None:
@@ -104,7 +98,8 @@ def test_lists_of_delayed_blocks_and_of_futures(client: Any) -> None:
         A, b = ([make(one[part]) for part in parts] for one in (X, y))
         model = LinearSVC(C=0.002, tol=1e-3, random_state=0).fit(A, b)
         assert near(model, whole)
-        assert np.array_equal(model.predict(A).compute(), model.predict(X))
+    with pytest.raises(ValueError, match=r"dask.delayed\(model.predict\)"):
+        model.predict(A)
     with pytest.raises(ValueError, match="y must be a list with a block for each; got a ndarray"):
         LinearSVC().fit(A, y)
     X = X.copy()
@@ -150,23 +145,9 @@ def test_data_frames_and_regression(client: Any) -> None:
     assert float(model.score(X_dd, y_dd)) == pytest.approx(model.score(frame, y))
 
 
-def test_stores_and_parquet_files(client: Any, tmp_path: Path) -> None:
-    import pandas as pd
-
-    from saddlesvm import Store
-
-    X, y = data()
-    stores, files = [], []
-    for k in range(2):
-        half = slice(k * N // 2, (k + 1) * N // 2)
-        stores.append(Store.create(tmp_path / f"{k}.store", X[half], y[half]))
-        files.append(str(tmp_path / f"{k}.parquet"))
-        pd.DataFrame(X[half]).rename(columns=str).assign(label=y[half]).to_parquet(files[-1])
-    reference = LinearSVC(C=0.002, tol=1e-6).fit(X, y)
-    for given, label in ((stores, None), ([str(one.path) for one in stores], None), (files, "label")):
-        model = LinearSVC(C=0.002, tol=1e-3).fit(given, label)
-        assert near(model, reference)
-    assert model.predict(stores).compute().shape == (N,)
+def test_a_list_of_files_is_refused_in_words(client: Any) -> None:
+    with pytest.raises(ValueError, match=r"list of files or stores.*dask.delayed\(load\)"):
+        LinearSVC().fit(["a.parquet", "b.parquet"], "label")
 
 
 def test_a_large_C_takes_few_rounds(client: Any) -> None:
@@ -190,8 +171,6 @@ def test_a_free_intercept(client: Any) -> None:
     assert model.intercept == "free"
     hinge = LinearSVC(intercept="free", loss="hinge", tol=1e-6).fit(A, y)
     assert hinge.outcome_ is Outcome.CERTIFIED and hinge.n_iter_ == 1
-    with pytest.raises(ValueError, match="all rows fit on a worker"):
-        LinearSVC(intercept="free", loss="hinge", solver="rounds").fit(A, y)
 
 
 def test_the_hinge_by_newtons_method(client: Any) -> None:
@@ -205,7 +184,7 @@ def test_the_hinge_by_newtons_method(client: Any) -> None:
         assert near(model, reference)
 
 
-def test_pairs_and_folds(client: Any) -> None:
+def test_pairs(client: Any) -> None:
     X, _ = data()
     y = np.digitize(X @ np.ones(D), [-1.0, 0.0, 1.0])
     A = da.from_array(X, chunks=((100, 300, 500), (D,)))
@@ -214,12 +193,10 @@ def test_pairs_and_folds(client: Any) -> None:
     assert near(pairs, reference)
     assert np.array_equal(pairs.predict(A).compute(), reference.predict(X))
     assert np.allclose(pairs.decision_function(X), pairs.decision_function(X))
-    search = LinearSVCCV(LinearSVC(tol=1e-6), Cs=[0.01, 1.0], cv=3).fit(A, y)
-    assert search.scores_.shape == (2, 3) and (search.relative_gaps_ <= 1e-6).all()
-    assert search.Cs_[search.mean_scores_.argmax()] == search.C_
-    assert near(search.best_estimator_, LinearSVC(C=search.C_, tol=1e-6).fit(X, y))
-    with pytest.raises(ValueError, match="number of folds"):
-        LinearSVCCV(cv=1).fit(A, y)
+    with pytest.raises(ValueError, match="a path takes rows of this machine; on a cluster fit a model for each C"):
+        LinearSVC().path(A, y, C=(0.1, 10.0))
+    with pytest.raises(ValueError, match="LinearSVCCV takes rows of this machine"):
+        LinearSVCCV(cv=3).fit(A, y)
 
 
 def test_tasks_have_names() -> None:
@@ -237,8 +214,7 @@ def test_tasks_have_names() -> None:
     assert sum(name.startswith("look_at_rows-") for name in names) == 9 * model.n_iter_
 
 
-@pytest.mark.parametrize("solver", ["rounds", "newton"])
-def test_a_worker_that_is_killed(solver: str) -> None:
+def test_a_worker_that_is_killed() -> None:
     X, y = data()
     killed: list[int] = []
 
@@ -250,16 +226,13 @@ def test_a_worker_that_is_killed(solver: str) -> None:
     A = da.from_array(X, chunks=(100, -1))
     with processes(2) as client:  # its own: the system may take long to begin another worker, or never do it
         worker = next(iter(client.run(os.getpid).values()))
-        model = LinearSVC(C=0.002, tol=1e-5, solver=solver, callbacks=[kill]).fit(A, y)
+        model = LinearSVC(C=0.002, tol=1e-5, solver="newton", callbacks=[kill]).fit(A, y)
     assert killed
     assert model.outcome_ is Outcome.CERTIFIED
     assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
 
 
-@pytest.mark.parametrize("solver", ["newton", "rounds"])
-def test_a_worker_that_goes_while_it_receives_data_ends_no_fit(
-    solver: str, client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_goes_while_it_receives_data_ends_no_fit(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = data()
     scatter, lost = client.scatter, list[str]()
 
@@ -271,12 +244,11 @@ def test_a_worker_that_goes_while_it_receives_data_ends_no_fit(
 
     A = da.from_array(X, chunks=(100, -1))
     monkeypatch.setattr(client, "scatter", lose)
-    model = LinearSVC(C=0.002, tol=1e-5, solver=solver, random_state=0).fit(A, y)
+    model = LinearSVC(C=0.002, tol=1e-5, solver="newton", random_state=0).fit(A, y)
     assert len(lost) == 2 and model.outcome_ is Outcome.CERTIFIED
 
 
-@pytest.mark.parametrize("solver", ["newton", "rounds"])
-def test_a_fit_whose_last_worker_goes_ends_with_the_best_model(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_whose_last_worker_goes_ends_with_the_best_model(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = data()
     monkeypatch.setattr(dask_engine, "PATIENCE", 0.5)
     with distributed.LocalCluster(
@@ -288,7 +260,7 @@ def test_a_fit_whose_last_worker_goes_ends_with_the_best_model(solver: str, monk
                 cluster.scale(0)
                 cluster.sync(cluster._correct_state)  # until the worker has gone
 
-        model = LinearSVC(loss="logistic", C=100.0, tol=1e-12, solver=solver, random_state=0, callbacks=[leave])
+        model = LinearSVC(loss="logistic", C=100.0, tol=1e-12, solver="newton", random_state=0, callbacks=[leave])
         with (
             distributed.Client(cluster) as client,
             client.as_current(),
@@ -298,8 +270,8 @@ def test_a_fit_whose_last_worker_goes_ends_with_the_best_model(solver: str, monk
     assert np.isfinite(caught.value.model.certificate_.gap)
 
 
-@pytest.mark.parametrize(("solver", "before"), [("newton", False), ("rounds", True)])
-def test_scattered_rows_that_die_with_their_worker_are_named(solver: str, before: bool) -> None:
+@pytest.mark.parametrize("before", [False, True])
+def test_scattered_rows_that_die_with_their_worker_are_named(before: bool) -> None:
     X, y = data()
     parts = [slice(k, k + 300) for k in range(0, N, 300)]
 
@@ -307,7 +279,7 @@ def test_scattered_rows_that_die_with_their_worker_are_named(solver: str, before
         if row["round"] == 1:
             os.kill(worker, signal.SIGKILL)
 
-    model = LinearSVC(loss="logistic", C=100.0, tol=1e-12, solver=solver, random_state=0, callbacks=[kill])
+    model = LinearSVC(loss="logistic", C=100.0, tol=1e-12, solver="newton", random_state=0, callbacks=[kill])
     with processes(1) as client:  # with another worker, Dask may have copied the rows to it
         worker = next(iter(client.run(os.getpid).values()))
         A = [client.scatter(X[part]) for part in parts]
@@ -323,14 +295,14 @@ def test_bad_input_is_told_apart(client: Any) -> None:
     X, y = data()
     A = da.from_array(X, chunks=(300, -1))
     with pytest.raises(ValueError, match="rows on a cluster"):
-        LinearSVC(solver="rounds").fit(X, y)
+        LinearSVC(solver="gather").fit(X, y)
     with pytest.raises(ValueError, match="NaN in row 7"):
         LinearSVC().fit(da.where(A[7, 0] == A, np.nan, A), y)
     with pytest.raises(ValueError, match="1 class only"):
         LinearSVC().fit(A, np.ones(N))
     with pytest.raises(ValueError, match="partitions of X"):
         LinearSVC().fit(A, y[:-1])
-    with pytest.raises(ValueError, match="'auto', 'newton', 'gather', 'rounds'; got 'sdca'"):
+    with pytest.raises(ValueError, match="'auto', 'newton', 'gather'; got 'sdca'"):
         LinearSVC(solver="sdca").fit(A, y)
 
 
@@ -341,11 +313,10 @@ def test_limits_are_kept_and_told(client: Any) -> None:
     assert (model.n_iter_, model.outcome_) == (2, Outcome.EPOCH_LIMIT)
 
 
-@pytest.mark.parametrize("solver", ["rounds", "newton"])
-def test_a_time_limit_ends_the_rounds(solver: str, client: Any) -> None:
+def test_a_time_limit_ends_the_rounds(client: Any) -> None:
     X, y = data()
     with pytest.warns(Warning, match="time_limit"):
-        model = LinearSVC(loss="logistic", tol=1e-15, max_time=0.3, solver=solver, C=1e4).fit(
+        model = LinearSVC(loss="logistic", tol=1e-15, max_time=0.3, solver="newton", C=1e4).fit(
             da.from_array(X, chunks=(300, -1)), y
         )
     assert model.outcome_ is Outcome.TIME_LIMIT
@@ -360,7 +331,7 @@ def test_ctrl_c_ends_the_rounds_with_the_best_model(client: Any, keyboard: Any) 
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.warns(Warning, match="interrupted"):
-        model = LinearSVC(tol=1e-15, max_iter=50, solver="rounds", callbacks=[interrupt]).fit(
+        model = LinearSVC(tol=1e-15, max_iter=50, solver="newton", callbacks=[interrupt]).fit(
             da.from_array(X, chunks=(300, -1)), y
         )
     assert (model.n_iter_, model.outcome_) == (3, Outcome.INTERRUPTED)
@@ -381,7 +352,7 @@ def test_a_scheduler_that_goes_away_leaves_the_best_model() -> None:
             if row["round"] == 3:
                 cluster.close()
 
-        fitted = LinearSVC(tol=1e-9, solver="rounds", callbacks=[stop])
+        fitted = LinearSVC(loss="logistic", C=100.0, tol=1e-9, solver="newton", callbacks=[stop])
         with client.as_current(), pytest.raises(ClusterLostError, match="best model so far") as caught:
             fitted.fit(da.from_array(X, chunks=(300, -1)), y)
         client.close()

@@ -7,7 +7,6 @@ import pickle
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,12 +14,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR, Store
+from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.cluster import dask_engine, one_worker, over_passes
 from saddlesvm.cluster.tasks import event_of
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.problem.losses import Squared
-from support import csr, distance_bound, labels, matrix
+from support import csr, distance_bound, matrix
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -81,28 +79,27 @@ def test_joint_machines(machine: str, cuts: list[float], client: Any) -> None:
         assert np.array_equal(model.predict_proba(A).compute(), local.predict_proba(X))
 
 
-@pytest.mark.parametrize("solver", ["auto", "rounds"])
-def test_penalties(solver: str, client: Any) -> None:
+def test_penalties(client: Any) -> None:
     X, y = data([0.0])
     X = np.column_stack([X, 1e-4 * matrix(N, D, 1)])
     A, b = split(X, y)
-    for penalty in ("elasticnet", "l1") if solver == "auto" else ("elasticnet",):
+    for penalty in ("elasticnet", "l1"):
         options: dict[str, Any] = {"penalty": penalty, "l1_ratio": 0.5, "C": 0.02, "tol": 1e-5}
-        model, reference = LinearSVC(**options, solver=solver).fit(A, b), LinearSVC(**options).fit(X, y)
+        model, reference = LinearSVC(**options).fit(A, b), LinearSVC(**options).fit(X, y)
         assert model.outcome_ is Outcome.CERTIFIED
         assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-5)
         assert not model.coef_[0, D:].any() and model.coef_[0, :D].any()
         assert model.n_features_selected_ == reference.n_features_selected_
-    net = LinearSVR(loss="squared", penalty="elasticnet", C=0.01, tol=1e-5, solver=solver).fit(A, X[:, 0])
+    net = LinearSVR(loss="squared", penalty="elasticnet", C=0.01, tol=1e-5).fit(A, X[:, 0])
     assert net.certificate_.primal == pytest.approx(
         LinearSVR(loss="squared", penalty="elasticnet", C=0.01, tol=1e-5).fit(X, X[:, 0]).certificate_.primal, rel=2e-5
     )
 
 
-def test_pairs_with_balanced_classes_and_lambda(client: Any) -> None:
+def test_pairs_with_balanced_classes(client: Any) -> None:
     X, y = data([-1.0, 1.0])
     A, b = split(X, y)
-    for options in ({"class_weight": "balanced"}, {"lam": 0.05}, {"lam": 0.05, "class_weight": {"a": 2.0}}):
+    for options in ({"class_weight": "balanced"}, {"class_weight": {"a": 2.0}}):
         given: dict[str, Any] = {"multi_class": "ovo", "tol": 1e-6} | options
         model, reference = LinearSVC(**given).fit(A, b), LinearSVC(**given).fit(X, y)
         assert model.certificate_.form == reference.certificate_.form
@@ -111,7 +108,7 @@ def test_pairs_with_balanced_classes_and_lambda(client: Any) -> None:
     assert columns.compute().shape == columns.shape == (N, 3)
 
 
-@pytest.mark.parametrize(("solver", "weight"), [("auto", "balanced"), ("rounds", {"a": 4.0, "c": 0.5})])
+@pytest.mark.parametrize(("solver", "weight"), [("auto", "balanced"), ("newton", {"a": 4.0, "c": 0.5})])
 def test_each_class_has_its_factor_in_its_own_problem(solver: str, weight: Any, client: Any) -> None:
     X, y = data([-1.0, 1.0])
     A, b = split(X, y)
@@ -119,78 +116,6 @@ def test_each_class_has_its_factor_in_its_own_problem(solver: str, weight: Any, 
     model, reference = LinearSVC(**given, solver=solver).fit(A, b), LinearSVC(**given).fit(X, y)
     found = [one.primal for one in model.certificates_]
     assert found == pytest.approx([one.primal for one in reference.certificates_], rel=2e-3)
-
-
-def test_paths_are_for_one_machine(client: Any) -> None:
-    X = matrix(N, D)
-    A, b = split(X, labels(X, Squared()))
-    with pytest.raises(ValueError, match="a path is for one machine"):
-        LinearSVR(loss="squared").path(A, b, C=(0.1, 1.0))
-
-
-def test_cross_validation_of_any_machine(client: Any) -> None:
-    X, y = data([-1.0, 1.0])
-    A, b = split(X, y)
-    for options in ({"multi_class": "multinomial"}, {"lam": None, "multi_class": "ovo", "penalty": "elasticnet"}):
-        search = LinearSVCCV(LinearSVC(**options, tol=1e-4), Cs=[0.01, 1.0], cv=2).fit(A, b)
-        assert search.scores_.shape == search.relative_gaps_.shape == (2, 2)
-        assert (search.relative_gaps_ <= 1e-4).all() and (search.scores_ > 0.6).all()
-        assert search.certificate_.relative_gap <= 1e-4
-        assert search.classes_.tolist() == ["a", "b", "c"]
-        assert search.predict(A).compute().shape == (N,)
-    assert search.coef_.shape == (3, D) and search.n_features_in_ == D and search.score(A, b).compute() > 0.6
-    assert not hasattr(search, "predict_proba")
-    for options, message in (
-        ({"scoring": "roc_auc"}, "leave scoring out; got 'roc_auc'"),
-        ({"cv": 1}, "number of folds"),
-        ({"rule": "worst"}, "rule must be"),
-        ({"estimator": LinearSVC(lam=0.1)}, "must be left out; got lam=0.1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            LinearSVCCV(**options).fit(A, b)
-
-
-def given_away(client: Any) -> int:
-    """Tasks so far that gave the rows of a partition away."""
-    return sum(str(one["key"]).startswith("give_rows-") for one in client.get_task_stream())
-
-
-def test_rows_come_together_once(client: Any) -> None:
-    X, y = data([-1.0, 1.0])
-    A, b = split(X, y)
-    for options in ({}, {"multi_class": "multinomial"}, {"multi_class": "crammer_singer"}, {"penalty": "l1"}):
-        before = given_away(client)
-        model = LinearSVC(solver="gather", tol=1e-5, **options).fit(A, b)
-        assert given_away(client) == before + 3  # once for each partition
-        reference = LinearSVC(tol=1e-5, **options).fit(X, y)
-        assert model.outcome_ is Outcome.CERTIFIED
-        assert model.certificate_.primal == pytest.approx(reference.certificate_.primal, rel=2e-5)
-
-
-def test_row_weights_of_files(client: Any, tmp_path: Path) -> None:
-    X, y = data([0.0])
-    weights = np.random.default_rng(0).integers(1, 4, N).astype(float)
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(D)])
-    files, halves = [], (slice(0, 150), slice(150, N))
-    for k, half in enumerate(halves):
-        files.append(str(tmp_path / f"{k}.parquet"))
-        frame[half].assign(weight=weights[half], label=y[half]).to_parquet(files[-1])
-    reference = LinearSVC(tol=1e-6).fit(X, y, weights)
-    model = LinearSVC(tol=1e-6).fit(files, "label", "weight")
-    assert near(model, reference)
-    assert np.array_equal(model.predict(files).compute(), model.predict(X))
-    stores = [Store.create(tmp_path / f"{k}.store", X[half], y[half]) for k, half in enumerate(halves)]
-    for given in ([weights[half] for half in halves], da.from_array(weights, chunks=((150, 250),))):
-        assert near(LinearSVC(tol=1e-6).fit(stores, None, given), reference)
-    for wrong, message in (
-        (weights, "name of a column, a list of an array"),
-        ([weights], "1 parts; there are 2 files"),
-        ("weight", "leave sample_weight='weight' out"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            LinearSVC().fit(stores, None, wrong)
-    with pytest.raises(ValueError, match="no column 'w'"):
-        LinearSVC().fit(files, "label", "w")
 
 
 def test_frames_names_and_types_of_rows(client: Any) -> None:
@@ -218,12 +143,13 @@ def test_frames_names_and_types_of_rows(client: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"C": "auto"}, "LinearSVCCV"),
+        ({"C": "auto"}, "fit a model for each C"),
+        ({"lam": 0.1, "multi_class": "ovo"}, "one machine only: give C"),
         ({"C": -1.0}, "C must be a positive"),
         ({"lam": 0.1, "C": 2.0}, "either C or lam"),
         ({"tol": -1.0}, "tol must be"),
         ({"max_time": 0.0}, "max_time must be"),
-        ({"solver": "rounds:passes=2"}, "solver must be one of 'auto', 'newton', 'gather', 'rounds'"),
+        ({"solver": "newton:passes=2"}, "solver must be one of 'auto', 'newton', 'gather'"),
         ({"probability": True}, "one machine only"),
         ({"n_jobs": 2}, "one machine only"),
         ({"penalty": "l3"}, "penalty must be"),
@@ -294,7 +220,7 @@ def standing_still(monkeypatch: pytest.MonkeyPatch, times: int) -> list[Any]:
     run = DaskEngine.run
 
     def lose(engine: DaskEngine, work: Any, *arguments: Any) -> Any:
-        if work.__name__ != "improve" or len(lost) == times * len(engine.parts):
+        if work.__name__ != "look_at_rows" or len(lost) == times * len(engine.parts):
             return run(engine, work, *arguments)
         lost.append(engine.client.submit(work, *arguments, pure=False, resources={"nobody has": 1}))
         return lost[-1]
@@ -307,7 +233,7 @@ def test_a_fit_goes_on_where_the_scheduler_loses_tasks(client: Any, monkeypatch:
     X, y = data([0.0])
     A, b = split(X, y)
     lost = standing_still(monkeypatch, 1)
-    model = LinearSVC(C=0.002, solver="rounds", random_state=0).fit(A, b)
+    model = LinearSVC(C=0.002, solver="newton", random_state=0).fit(A, b)
     assert lost and model.outcome_ is Outcome.CERTIFIED
 
 
@@ -316,7 +242,7 @@ def test_a_cluster_that_loses_every_task_counts_as_lost(client: Any, monkeypatch
     A, b = split(X, y)
     standing_still(monkeypatch, 100)
     with pytest.raises(ClusterLostError, match="no worker did anything for 0 s, 3 times"):
-        LinearSVC(C=0.002, solver="rounds", random_state=0).fit(A, b)
+        LinearSVC(C=0.002, solver="newton", random_state=0).fit(A, b)
 
 
 BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process
@@ -374,13 +300,6 @@ def test_ctrl_c_while_a_task_works(solver: str, client: Any) -> None:
     presser.join()
     assert model.outcome_ is Outcome.INTERRUPTED
     assert np.isfinite(model.certificate_.gap) or solver == "newton"
-
-
-def test_a_search_ends_with_its_time(client: Any) -> None:
-    X, y = data([0.0])
-    A, b = split(X, y)
-    search = LinearSVCCV(LinearSVC(tol=1e-15, max_time=1e-3), Cs=[0.1, 1.0], cv=2).fit(A, b)
-    assert search.Cs_.tolist() == [0.1] and search.scores_.shape == (1, 2)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.int8])

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.cluster.engine import Engine
 from saddlesvm.cluster.method import ClusterPlan
 from saddlesvm.cluster.over_passes import PassRounds
 from saddlesvm.cluster.partition import make_partition
-from saddlesvm.cluster.rounds import DualRounds
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.kernel.decomposition import Decomposition
@@ -35,6 +33,7 @@ from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from support import labels, matrix, named, small_problem
 from support.classes import blobs
 from support.mapped import mapped, streamed
+from support.partitions import Engine
 
 TOL = 1e-7
 SWEEPS = (1, 2, 3, 5)
@@ -125,11 +124,8 @@ def test_over_files(solver: Any, loss: Loss, kind: str, C: float, tmp_path: Path
         assert last.primal <= end.primal + slack(end)
 
 
-@pytest.mark.parametrize("method", [DualRounds, PassRounds], ids=lambda method: method.__name__)
 @POSED
-def test_over_partitions(method: Any, loss: Loss, kind: Any, C: float) -> None:
-    if method is DualRounds and kind == "free":
-        pytest.skip("another method's problems")
+def test_over_partitions(loss: Loss, kind: Any, C: float) -> None:
     X, n = matrix(200, 6), 200
     y, scale = labels(X, loss), 0.0 if kind == "none" else 1.0
     classes = np.array([-1.0, 1.0]) if is_classification(loss) else None
@@ -137,7 +133,7 @@ def test_over_partitions(method: Any, loss: Loss, kind: Any, C: float) -> None:
 
     def run(rounds: int) -> Any:
         plan = ClusterPlan(loss, C, n, 1, 6, tol=TOL, max_rounds=rounds, free=kind == "free", scale=scale)
-        return method(plan, Engine(parts), **({} if method is DualRounds else {"most": 40})).run()
+        return PassRounds(plan, Engine(parts), most=40).run()
 
     seen = [result.certificates[0] for result in stopped(run)]
     never_worse(seen)

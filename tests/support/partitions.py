@@ -14,6 +14,24 @@ from saddlesvm.problem.problem import is_classification
 SIGNS = np.array([-1.0, 1.0])
 
 
+class Engine:
+    """Does the work of partitions in this process, as saddlesvm.cluster.dask_engine.DaskEngine does it on a cluster."""
+
+    name, end, has_model, restarts, threads = "", float("inf"), False, 0, 1
+
+    def __init__(self, parts: list[Partition]) -> None:
+        self.parts = parts
+
+    def persist(self, work: Any, combine: Any, given: Any = None) -> Any:
+        return combine([work(part, given) for part in self.parts])
+
+    def fetch(self, persisted: Any, what: Any = None) -> Any:
+        return what(persisted) if what else persisted
+
+    def map_each(self, persisted: Any, pick: Any, what: Any, given: Any) -> list[Any]:
+        return [what(pick(persisted, number), argument) for number, argument in given]
+
+
 def classes_of(loss: Loss) -> np.ndarray | None:
     """The classes of a loss for two; None for targets."""
     return SIGNS if is_classification(loss) else None

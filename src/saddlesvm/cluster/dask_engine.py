@@ -2,8 +2,7 @@
 
 Rows and results are futures, wherever Dask keeps them. The engine pins nothing to a worker and
 opens no connection of its own. If a worker dies, its results are gone. Dask computes rows again
-from their source; what was persisted is asked for again; and dual variables that are gone begin at
-zero (:mod:`saddlesvm.cluster.rounds`).
+from their source, and what was persisted is asked for again.
 """
 
 from __future__ import annotations
@@ -19,8 +18,12 @@ from typing import Any
 
 from distributed import Client, KilledWorker
 
-from saddlesvm.cluster.engine import Combine, Engine, OutOfTime, Pick, Stopped, Task
-from saddlesvm.cluster.tasks import halt
+from saddlesvm.cluster.partition import Partition
+from saddlesvm.cluster.tasks import OutOfTime, Stopped, halt
+
+Task = Callable[[Partition, Any], Any]  # work for one partition
+Pick = Callable[[Any, int], Any]  # takes the share of one problem out of a persisted result
+Combine = Callable[[list[Any]], Any]  # makes one result of several
 
 BRANCHES = 8  # reports that one task adds up; a guess
 POLL = 1.0  # seconds between two looks at whether the cluster is still there; a guess
@@ -165,26 +168,34 @@ class Persisted:
         self.made = None
 
 
-class DaskEngine(Engine):
+class DaskEngine:
     """Does the work of partitions on a cluster.
 
     Parameters
     ----------
     client : distributed.Client
     parts : list of futures of Partition
-    kept : dict, optional
-        What :meth:`persist_once` has made, for the engines of further fits over the same
-        partitions.
+
+    Attributes
+    ----------
+    restarts : int
+        How many times results were lost.
+    name : str
+        Of the fit, for tasks that end when it is halted.
+    end : float
+        The perf_counter at which the time of the fit is over.
+    has_model : bool
+        True if there is a model to return if a round is given up.
     """
 
-    def __init__(
-        self, client: Client, parts: list[Any], kept: dict[Any, Persisted] | None = None
-    ) -> None:
-        super().__init__(parts)
+    def __init__(self, client: Client, parts: list[Any]) -> None:
         self.client = client
-        self.kept: dict[Any, Persisted] = {} if kept is None else kept
-        self.stop = threading.Event()  # set by Ctrl-C
+        self.parts = parts
+        self.restarts = 0
         self.name = uuid.uuid4().hex
+        self.end = float("inf")
+        self.has_model = False
+        self.stop = threading.Event()  # set by Ctrl-C
         self.halted_at: float | None = None
         self.standstills = 0
 
@@ -212,10 +223,6 @@ class DaskEngine(Engine):
             else:
                 return there
 
-    def add_up(self, results: Sequence[object], combine: Combine) -> Any:
-        """Return what `combine` makes of results; they are added up on the workers."""
-        return self.result(self.tree(results, combine))
-
     def tree(self, results: Sequence[object], combine: Combine) -> Any:
         """Return the task that combines results, a few at a time, on the workers that hold them."""
         while len(results) > 1:
@@ -223,24 +230,17 @@ class DaskEngine(Engine):
             results = [self.run(combine, group) if len(group) > 1 else group[0] for group in groups]
         return results[0]
 
-    def has(self, result: Any) -> bool:
-        """Return True if a result is finished, and was not lost."""
-        return bool(result.status == "finished")
-
     def persist(self, work: Task, combine: Combine, given: object = None) -> Persisted:
-        """Keep what `combine` makes of the answers of `work` on the workers."""
+        """Keep what `combine` makes of the answers of `work` on the workers.
+
+        :meth:`fetch` and :meth:`map_each` take it.
+        """
 
         def make() -> Any:
             shared = self.send(given)
             return self.tree([self.run(work, part, shared) for part in self.parts], combine)
 
         return Persisted(make)
-
-    def persist_once(self, work: Task, combine: Combine) -> Persisted:
-        """Do the same once for all fits over these partitions."""
-        if work not in self.kept:
-            self.kept[work] = self.persist(work, combine)
-        return self.kept[work]
 
     def fetch(self, persisted: Persisted, what: Callable[[Any], Any] | None = None) -> Any:
         """Return `what` of something persisted; all of it without `what`."""
@@ -278,19 +278,17 @@ class DaskEngine(Engine):
                 self.survive(loss)
                 persisted.forget()
 
-    def survive(self, loss: Exception) -> bool:
-        """Count a loss of results, or of a worker; return True if finished results are still there.
+    def survive(self, loss: Exception) -> None:
+        """Count a loss of results, or of a worker; raise any other error again.
 
-        Any other error is raised again. So is KilledWorker: one task was on several workers that
-        died, and would kill the next. After a standstill nobody knows what the scheduler still has.
+        So is KilledWorker: one task was on several workers that died, and would kill the next.
         """
         check_scheduler(self.client, loss)
         if isinstance(loss, KilledWorker):
             raise workers_lost(loss) from loss
         if not is_loss(loss):
             raise loss
-        stood_still = isinstance(loss, StandstillError)
-        if stood_still and self.standstills >= STANDSTILLS:
+        if isinstance(loss, StandstillError) and self.standstills >= STANDSTILLS:
             raise ClusterLostError(
                 f"no worker did anything for {PATIENCE:.0f} s, {STANDSTILLS} times"
             ) from loss
@@ -299,7 +297,6 @@ class DaskEngine(Engine):
         if gone:
             raise rows_lost(f"of partition {gone[0]}") from loss
         self.restarts += 1
-        return not stood_still
 
     def result(self, future: Any, listens: bool = False) -> Any:
         """Wait for the result of a task, as long as there is a cluster that can compute it.

@@ -2,8 +2,8 @@
 
 A method is a batch for the loop of fits (:func:`saddlesvm.fit.loop.drive`). All problems of a fit
 share its rounds, and count as one. The methods are
-:class:`~saddlesvm.cluster.one_worker.OneWorker`, :class:`~saddlesvm.cluster.over_passes.PassRounds`
-and :class:`~saddlesvm.cluster.rounds.DualRounds`.
+:class:`~saddlesvm.cluster.one_worker.OneWorker` and
+:class:`~saddlesvm.cluster.over_passes.PassRounds`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.cluster.engine import Engine, OutOfTime, Stopped
-from saddlesvm.cluster.tasks import Answer, TaskLimit
+from saddlesvm.cluster.tasks import OutOfTime, Stopped, TaskLimit
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Limits, Outcome, StallWatch
 from saddlesvm.problem.bounds import Facts, PointSizes, RowSizes, Sums, largest_among, loss_sizes
@@ -30,6 +29,9 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.regularizer import Regularizer
+
+if TYPE_CHECKING:
+    from saddlesvm.cluster.dask_engine import DaskEngine
 
 LEAST_SECONDS = 0.01  # seconds for a task, however late it is; a guess
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled; a guess
@@ -126,13 +128,9 @@ class ClusterMethod(ABC):
     Parameters
     ----------
     plan : ClusterPlan
-    engine : Engine
+    engine : DaskEngine
     watch : callable, optional
         Gets the record of each round; True ends the fit.
-    start : ndarray of shape (problems, d + 1), optional
-        Weights to begin at, for methods that begin at weights.
-    most : int, default=0
-        Rows of a problem that may be brought together, for the active set.
     """
 
     problems: Sequence[int] = range(1)
@@ -141,21 +139,17 @@ class ClusterMethod(ABC):
     def __init__(
         self,
         plan: ClusterPlan,
-        engine: Engine,
+        engine: DaskEngine,
         watch: Callable[[dict[str, object]], object] | None = None,
-        start: np.ndarray | None = None,
-        *,
-        most: int = 0,
     ) -> None:
         self.plan = plan
         self.engine = engine
         self.watch = watch
-        self.start = start
-        self.most = most
-        self.W = np.zeros((plan.problems * plan.vectors, plan.n_features + 1))
         self.live = np.ones(plan.problems, dtype=bool)  # the problems that are not certified
-        self.best_W = self.W.copy()
-        self.best = self.unknown()
+        self.best_W = np.zeros((plan.problems * plan.vectors, plan.n_features + 1))
+        # Certificates that say nothing, until there are models.
+        form = plan.strength.form
+        self.best = [Certificate(np.inf, -np.inf, form)] * plan.problems
         self.rounds = 0
         self.trace: list[dict[str, Any]] = []
         self.began = time.perf_counter()
@@ -164,12 +158,6 @@ class ClusterMethod(ABC):
         self.end: tuple[Outcome, str] | None = None
         self.is_asked_to_stop = False
         engine.end = np.inf if plan.max_time is None else self.began + plan.max_time
-        engine.has_model = False
-        self.begin()
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Set up what a method keeps between its rounds."""
 
     @abstractmethod
     def one_round(self) -> Outcome | None:
@@ -227,10 +215,6 @@ class ClusterMethod(ABC):
         """Return True if every problem has a model with a certificate."""
         return all(np.isfinite(certificate.gap) for certificate in self.best)
 
-    def unknown(self) -> list[Certificate]:
-        """Return certificates that say nothing, one for each problem."""
-        return [Certificate(np.inf, -np.inf, self.plan.strength.form)] * self.plan.problems
-
     def certify_problem(self, k: int, sums: Sums, model: np.ndarray) -> None:
         """Keep a model and a bound of a problem if they are better; end it if they will do."""
         seen = Certificate.from_sums(self.plan.strength, sums)
@@ -264,37 +248,20 @@ class ClusterMethod(ABC):
         share = min(1.0, self.engine.threads / max(tasks, 1))
         return TaskLimit(self.engine.name, max(share * self.seconds_left(), LEAST_SECONDS))
 
-    def record(self, cost: Answer, seconds: float, sent_down: int, **more: object) -> None:
-        """Add a round to the trace.
-
-        Parameters
-        ----------
-        cost : Answer
-            What the tasks of the round cost.
-        seconds : float
-            Of the round.
-        sent_down : int
-            Bytes that the partitions got.
-        **more
-            Further entries.
-        """
+    def record(self) -> None:
+        """Add a round to the trace."""
+        self.rounds += 1
         total = Certificate.total(self.best)
         self.is_stuck = self.stall.is_stalled(self.rounds, total) and self.plan.tol > 0.0
-        row = {
+        row: dict[str, Any] = {
             "round": self.rounds,
             "seconds": time.perf_counter() - self.began,
-            "seconds_round": seconds,
-            "seconds_work": cost.seconds,
-            "seconds_communication": max(seconds - cost.seconds, 0.0),
-            "bytes_up": cost.sent,
-            "bytes_down": sent_down,
             "primal": total.primal,
             "dual": total.dual,
             "gap": total.gap,
             "relative_gap": total.relative_gap,
             "live": int(self.live.sum()),
             "restarts": self.engine.restarts,
-            **more,
         }
         self.trace.append(row)
         self.is_asked_to_stop = bool(self.watch and self.watch(row))
@@ -302,11 +269,8 @@ class ClusterMethod(ABC):
 
 def print_round(row: dict[str, Any]) -> None:
     """Print a line on standard error for a round."""
-    megabytes = (row["bytes_up"] + row["bytes_down"]) / 1e6
     print(
         f"round {row['round']}: relative gap {row['relative_gap']:.1e}, "
-        f"{row['live']} problems left; "
-        f"{row['seconds_work']:.2f} s work, {row['seconds_communication']:.2f} s communication, "
-        f"{megabytes:.1f} MB",
+        f"{row['live']} problems left, {row['seconds']:.2f} s",
         file=sys.stderr,
     )

@@ -3,22 +3,18 @@
 The partitions are copied together once, from worker to worker, and each problem is solved there by
 the solver that a fit in memory has: any penalty, any intercept, and joint machines. The client gets
 a model with its certificate.
-
-rcv1-binary (11.7 MB, hinge, C = 1, to 1e-6, four workers): one round of 4.8 s and 11.7 MB.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from saddlesvm.cluster.method import ClusterMethod, ClusterPlan, Solution
+from saddlesvm.cluster.method import ClusterMethod, ClusterPlan
 from saddlesvm.cluster.partition import Partition, join_partitions
-from saddlesvm.cluster.rounds import certify_zero
-from saddlesvm.cluster.tasks import Answer, TaskLimit, add_costs, limit_task, measure_cost
+from saddlesvm.cluster.tasks import TaskLimit, limit_task
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.multiclass.splits import JointSubProblem, solver_for
@@ -33,14 +29,11 @@ class FitOrder(NamedTuple):
     number : int
     plan : ClusterPlan
     limit : TaskLimit
-    start : ndarray of shape (vectors, d + 1), optional
-        Weights to begin at.
     """
 
     number: int
     plan: ClusterPlan
     limit: TaskLimit
-    start: np.ndarray | None = None
 
 
 class WorkerFit(NamedTuple):
@@ -52,30 +45,16 @@ class WorkerFit(NamedTuple):
     reason: str
 
 
-@measure_cost
 def give_rows(part: Partition, _: object) -> Partition:
     """Return the rows of a partition."""
     return part
 
 
-@add_costs
-def gather_rows(parts: list[Partition]) -> Partition:
-    """Return the rows of several partitions, in their order."""
-    return join_partitions(parts)
-
-
-def drop_rows(answer: Answer) -> Answer:
-    """Return what it cost to bring the rows together."""
-    return answer._replace(found=None)
-
-
-def take_all_rows(answer: Answer, number: int) -> Partition:
+def take_all_rows(part: Partition, number: int) -> Partition:
     """Return the rows: every problem is over all of them."""
-    part: Partition = answer.found
     return part
 
 
-@measure_cost
 def fit_there(part: Partition, order: FitOrder) -> WorkerFit:
     """Solve a problem over all rows."""
     plan = order.plan
@@ -84,15 +63,12 @@ def fit_there(part: Partition, order: FitOrder) -> WorkerFit:
     problem = replace(
         problem, n=plan.n, uses_lambda=plan.uses_lambda, penalty=plan.penalty, share=plan.share
     )
-    start = None
-    if order.start is not None:
-        start = sub.start_at(problem, order.start)
     limits = Limits(plan.tol)
     if np.isfinite(order.limit.seconds):
         limits = Limits(plan.tol, max_time=order.limit.seconds)
     solver = solver_for(part.split.multi_class, "auto")
     with limit_task(order.limit) as stop:
-        result = fit(problem, solver, limits, seed=plan.seed + order.number, start=start, stop=stop)
+        result = fit(problem, solver, limits, seed=plan.seed + order.number, stop=stop)
 
     # The intercept as a weight of the virtual feature.
     offset = np.ravel(result.intercept) / (problem.scale or 1.0)
@@ -106,48 +82,26 @@ def fit_there(part: Partition, order: FitOrder) -> WorkerFit:
 class OneWorker(ClusterMethod):
     """All rows on one worker; the only round is a fit of every problem."""
 
-    def begin(self) -> None:
-        """Keep nothing: there is one round."""
-
     def one_round(self) -> None:
         """Bring the rows together, and fit."""
-        began = time.perf_counter()
         plan = self.plan
-        width = plan.vectors
-        there = self.engine.persist_once(give_rows, gather_rows)
-        sent = self.engine.fetch(there, drop_rows).sent
-
-        # One task for each problem.
+        rows = self.engine.persist(give_rows, join_partitions)
         limit = self.limit_for(plan.problems)
-        orders = []
-        for k in range(plan.problems):
-            start = None
-            if self.start is not None:
-                start = self.start[k * width : (k + 1) * width]
-            orders.append((k, FitOrder(k, plan, limit, start)))
-        answers = self.engine.map_each(there, take_all_rows, fit_there, orders)
+        orders = [(k, FitOrder(k, plan, limit)) for k in range(plan.problems)]
+        # One task for each problem.
+        fits = self.engine.map_each(rows, take_all_rows, fit_there, orders)
 
-        for k, answer in enumerate(answers):
-            made = answer.found
+        width = plan.vectors
+        for k, made in enumerate(fits):
             self.best_W[k * width : (k + 1) * width] = made.w
             self.best[k] = made.certificate
             self.live[k] = made.outcome is not Outcome.CERTIFIED
-        self.rounds += 1
-        total = add_costs(lambda found: None)(answers)
-        seconds = time.perf_counter() - began
-        self.record(total._replace(sent=total.sent + sent), seconds, 0)
+        self.record()
 
         # The fit ended as its first problem that is not certified did.
-        last = answers[0].found
+        last = fits[0]
         if self.live.any():
-            last = answers[int(np.argmax(self.live))].found
+            last = fits[int(np.argmax(self.live))]
         self.end = last.outcome, last.reason
         if last.outcome is Outcome.INTERRUPTED and self.seconds_left() <= 0.0:
             self.end = Outcome.TIME_LIMIT, f"{plan.max_time:.3g} s"
-
-    def finished(self, index: int) -> Solution:
-        """Return the models: zero if a worker did not answer in time."""
-        if not self.has_models() and self.plan.joint is None:
-            self.best_W[:] = 0.0
-            self.best = certify_zero(self.plan, self.engine)
-        return super().finished(index)

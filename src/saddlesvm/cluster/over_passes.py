@@ -18,29 +18,23 @@ Fashion-MNIST (60,000 x 784, ten classes, to 1e-6): 15 to 21 rounds of smooth lo
 from __future__ import annotations
 
 import functools
-import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from saddlesvm.cluster.method import LARGEST, SIZES, ClusterMethod, ClusterPlan, Solution
 from saddlesvm.cluster.partition import Partition
-from saddlesvm.cluster.rounds import certify_zero
-from saddlesvm.cluster.tasks import (
-    NO_LIMIT,
-    Answer,
-    TaskLimit,
-    add_costs,
-    count_bytes,
-    limit_task,
-    measure_cost,
-)
+from saddlesvm.cluster.tasks import NO_LIMIT, TaskLimit, limit_task
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.bounds import add_sizes
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
 from saddlesvm.solvers.active_set import ActiveSet
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import PassSums, Setting
+
+if TYPE_CHECKING:
+    from saddlesvm.cluster.dask_engine import DaskEngine
 
 ROW_BYTES = 48  # of a row brought together, besides its values: label, weight, norm; derived
 # Times its share of the room that a partition may use, as free rows are uneven; a guess.
@@ -76,7 +70,6 @@ class PassAnswers(NamedTuple):
     sizes: np.ndarray
 
 
-@measure_cost
 def look_at_rows(part: Partition, order: PassOrder) -> PassAnswers:
     """Answer the questions of a round for the rows of a partition."""
     each = [question.empty() for question in order.questions]
@@ -93,7 +86,6 @@ def look_at_rows(part: Partition, order: PassOrder) -> PassAnswers:
     return PassAnswers(each, sizes)
 
 
-@add_costs
 def add_answers(answers: list[PassAnswers]) -> PassAnswers:
     """Add the answers of several partitions, in their order, and leave them as they are."""
     first, *others = answers
@@ -106,23 +98,16 @@ def add_answers(answers: list[PassAnswers]) -> PassAnswers:
     return PassAnswers(each, sizes)
 
 
-def take_sums(answer: Answer, number: int) -> Any:
+def take_sums(found: PassAnswers, number: int) -> Any:
     """Return the sums for one of the problems, with the rows taken along."""
-    return answer.found.each[number]
+    return found.each[number]
 
 
-def drop_taken_rows(answer: Answer) -> Answer:
-    """Return what the client gets: the sums, and the number of rows that the partitions sent."""
-    sums = [found.without_rows() for found in answer.found.each]
-    return answer._replace(found=(answer.found._replace(each=sums), count_sent(answer.found)))
+def drop_taken_rows(found: PassAnswers) -> PassAnswers:
+    """Return what the client gets: the sums."""
+    return found._replace(each=[sums.without_rows() for sums in found.each])
 
 
-def count_sent(found: PassAnswers) -> int:
-    """Count the rows that the partitions send, a row once for every problem."""
-    return sum(piece.y.size for sums in found.each for piece in sums.pieces_taken)
-
-
-@measure_cost
 def solve_there(found: PassSums, model: Any, limit: TaskLimit = NO_LIMIT) -> Any:
     """Solve the problem over the rows brought together, which are left as they are."""
     with limit_task(limit):
@@ -154,22 +139,33 @@ def begin_method(plan: ClusterPlan, w: np.ndarray, most: int) -> Any:
 
 
 class PassRounds(ClusterMethod):
-    """Newton's method under way, or the active-set method for a piecewise linear loss."""
+    """Newton's method under way, or the active-set method for a piecewise linear loss.
 
-    def begin(self) -> None:
-        """Begin the method of the loss for each problem."""
-        plan = self.plan
+    Parameters
+    ----------
+    plan, engine, watch
+        As for :class:`~saddlesvm.cluster.method.ClusterMethod`.
+    most : int, default=0
+        Rows of a problem that may be brought together, for the active set.
+    """
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        engine: DaskEngine,
+        watch: Callable[[dict[str, object]], object] | None = None,
+        *,
+        most: int = 0,
+    ) -> None:
+        super().__init__(plan, engine, watch)
+        self.most = most
         self.setting = Setting(plan.loss, plan.C, plan.regularizer, plan.tol, FACTORS)
-        self.sent_down = 0
-        starts = self.W if self.start is None else self.start
-        self.methods = [begin_method(plan, w.copy(), self.most) for w in starts]
+        self.methods = [begin_method(plan, w.copy(), most) for w in self.best_W]
 
     def one_round(self) -> Outcome | None:
         """Do a pass, find the next points, and certify the points of the pass."""
-        began = time.perf_counter()
         left = np.flatnonzero(self.live).tolist()
-        there, answer = self.ask(left, [self.methods[k].question() for k in left])
-        found, rows_sent = answer.found
+        there, found = self.ask(left, [self.methods[k].question() for k in left])
 
         # Each method learns from its sums, and may ask for a problem over the rows taken along.
         orders = []
@@ -180,27 +176,19 @@ class PassRounds(ClusterMethod):
         solve = functools.partial(solve_there, limit=self.limit_for(len(orders)))
         solutions = self.engine.map_each(there, take_sums, solve, orders)
         for (number, _), solution in zip(orders, solutions, strict=True):
-            self.methods[left[number]].learn(self.setting, solution.found)
+            self.methods[left[number]].learn(self.setting, solution)
 
         self.certify_points(left, found)
         for k in left:
             self.follow_newton(k)
-        self.rounds += 1
-        slowest = max((solution.seconds for solution in solutions), default=0.0)
-        cost = answer._replace(
-            sent=answer.sent + sum(solution.sent for solution in solutions),
-            seconds=answer.seconds + slowest,
-        )
-        self.record(cost, time.perf_counter() - began, self.sent_down, rows_sent=rows_sent)
+        self.record()
         return self.find_outcome()
 
-    def ask(self, problems: list[int], questions: list[object]) -> tuple[Any, Answer]:
+    def ask(self, problems: list[int], questions: list[object]) -> tuple[Any, PassAnswers]:
         """Ask all partitions; return the answers, kept on the workers, and the client's share."""
         order = PassOrder(problems, questions, self.plan.loss, self.plan.C, self.plan.n)
         there = self.engine.persist(look_at_rows, add_answers, order)
-        answer = self.engine.fetch(there, drop_taken_rows)
-        self.sent_down = count_bytes(questions) * len(self.engine.parts)
-        return there, answer
+        return there, self.engine.fetch(there, drop_taken_rows)
 
     def follow_newton(self, k: int) -> None:
         """Go on with the active set if steps of Newton's method overshoot."""
@@ -233,24 +221,25 @@ class PassRounds(ClusterMethod):
         due: list[int] = []
         for k, sizes in zip(problems, found.sizes, strict=True):
             method = self.methods[k]
-            self.W[k] = method.at
             if self.plan.free and not method.balances:
                 if method.estimate <= self.plan.tol or method.ended:
                     due.append(k)
             elif method.proves(self.setting.regularizer.intercept):
                 self.certify_problem(k, method.bound_sums(self.plan.facts(sizes)), method.model)
-        if not due:
-            return
-        _, answer = self.ask(due, [self.methods[k].ask_balanced() for k in due])
-        balanced, _ = answer.found
-        for k, sums, sizes in zip(due, *balanced, strict=True):
+        if due:
+            self.certify_balanced(due)
+
+    def certify_balanced(self, problems: list[int]) -> None:
+        """Certify the last points of a free intercept, by a pass that balances the multipliers."""
+        _, found = self.ask(problems, [self.methods[k].ask_balanced() for k in problems])
+        for k, sums, sizes in zip(problems, *found, strict=True):
             method = self.methods[k]
             proof = method.bound_balanced(self.plan.facts(sizes), sums)
             self.certify_problem(k, proof, method.model)
 
     def finished(self, index: int) -> Solution:
-        """Return the best models: zero if the first rounds have certified nothing."""
-        if not self.has_models():
-            self.best_W[:] = 0.0
-            self.best = certify_zero(self.plan, self.engine)
+        """Return the best models; prove the points of a free intercept that have no proof yet."""
+        due = [k for k, certificate in enumerate(self.best) if not np.isfinite(certificate.gap)]
+        if due:
+            self.certify_balanced(due)
         return super().finished(index)

@@ -15,7 +15,7 @@ from scipy import sparse
 from saddlesvm.data.column_errors import naming_columns
 from saddlesvm.data.label_checks import check_targets
 from saddlesvm.multiclass.splits import has_factors, sub_problems_of
-from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, without_folds
+from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem
@@ -23,13 +23,11 @@ from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import canonical
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.matrix import BadRowError, check_norms
-from saddlesvm.rows.passes import InMemory, squared_norms
+from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import kept_type, precision_of, widen
 from saddlesvm.runtime.data_types import Matrix
 
 NO_ROWS = np.empty(0)
-NO_FACTORS = np.empty(0)
-NO_FOLDS = np.empty(0, dtype=np.int16)
 
 
 class Split(NamedTuple):
@@ -40,40 +38,27 @@ class Split(NamedTuple):
     classes : int
         0 for targets.
     multi_class : {"ovr", "ovo", "crammer_singer", "multinomial"}
-    folds : int
-        0 for none. Problems come fold by fold, each without the rows of a fold, and last those of
-        all rows.
     """
 
     classes: int
     multi_class: str = "ovr"
-    folds: int = 0
 
     def sub_problems(
-        self,
-        y: np.ndarray = NO_ROWS,
-        fold: np.ndarray = NO_FOLDS,
-        factors: np.ndarray | None = None,
+        self, y: np.ndarray = NO_ROWS, factors: np.ndarray | None = None
     ) -> Sequence[SubProblem]:
-        """Return the problems over rows with these class numbers (or targets) and folds.
+        """Return the problems over rows with these class numbers, or targets.
 
         `factors` are as for :func:`~saddlesvm.multiclass.sub_problems.one_vs_rest`.
         """
         if not self.classes:
-            return without_folds([SubProblem(0, "", y)], fold, self.folds)
+            return [SubProblem(0, "", y)]
         codes = y.astype(np.intp)
-        kinds = sub_problems_of(self.multi_class, codes, np.arange(self.classes), factors)
-        return without_folds(kinds, fold, self.folds)
+        return sub_problems_of(self.multi_class, codes, np.arange(self.classes), factors)
 
     @property
     def n_problems(self) -> int:
-        """The number of all problems."""
+        """The number of problems: of classes or pairs, or one."""
         return len(self.sub_problems())
-
-    @property
-    def n_kinds(self) -> int:
-        """The number of problems over the same rows: of classes or pairs, or one."""
-        return self.n_problems // (self.folds + 1)
 
     @property
     def n_vectors(self) -> int:
@@ -97,12 +82,8 @@ class Partition(NamedTuple):
     intercept : str
     number : int
         Of the partition.
-    fold : ndarray of shape (n,) or (0,)
-        The fold of each row; empty without folds.
-    factors : ndarray of shape (problems,) or (0,)
-        The row weights of each problem are multiplied by them; empty for 1.
     class_factors : ndarray, optional
-        The same for the rows of each class in its own problem.
+        Factors of the weights of the rows of each class in its own problem.
     """
 
     X: Rows
@@ -112,8 +93,6 @@ class Partition(NamedTuple):
     split: Split
     intercept: InterceptName
     number: int = 0
-    fold: np.ndarray = NO_FOLDS
-    factors: np.ndarray = NO_FACTORS
     class_factors: np.ndarray | None = None
 
     @property
@@ -135,16 +114,13 @@ class Partition(NamedTuple):
 
     def sub_problems(self) -> Sequence[SubProblem]:
         """Return the problems over these rows."""
-        return self.split.sub_problems(self.y, self.fold, self.class_factors)
+        return self.split.sub_problems(self.y, self.class_factors)
 
     def problems(self, loss: Loss, C: float, indices: Iterable[int]) -> Iterator[Problem]:
         """Yield the regularised risk problems with these numbers, one at a time."""
         every = self.sub_problems()
+        weights = self.weights if self.weights.size else None
         for index in indices:
-            weights = self.weights if self.weights.size else None
-            # A class has a factor in its own problem only.
-            if self.factors.size:
-                weights = self.factors[index] * self.row_weights
             yield every[index].problem(
                 self.X, loss, C=C, weights=weights, intercept=self.intercept, norms=self.norms
             )
@@ -161,8 +137,6 @@ def make_partition(
     *,
     number: int = 0,
     multi_class: str = "ovr",
-    folds: int = 0,
-    seed: int = 0,
 ) -> Partition:
     """Check the rows of a partition and bring them into the form that the kernels read.
 
@@ -180,10 +154,8 @@ def make_partition(
         Factors on the weights of the rows of each class.
     number : int, default=0
         Of the partition.
-    multi_class, folds
-        See :class:`Split`. Rows are dealt out to the folds at random.
-    seed : int, default=0
-        Of the folds.
+    multi_class : str, default="ovr"
+        See :class:`Split`.
 
     Raises
     ------
@@ -226,20 +198,11 @@ def make_partition(
         y=np.ascontiguousarray(codes),
         weights=s,
         norms=norms,
-        split=Split(count, multi_class, folds),
+        split=Split(count, multi_class),
         intercept=intercept,
         number=number,
-        fold=draw_folds(n, folds, seed, number),
         class_factors=own_factors,
     )
-
-
-def draw_folds(n: int, folds: int, seed: int, number: int) -> np.ndarray:
-    """Draw the fold of each row of a partition; empty without folds."""
-    if not folds:
-        return NO_FOLDS
-    drawn = np.random.default_rng([seed, number]).permutation(n) + number
-    return (drawn % folds).astype(np.int16)
 
 
 def as_matrix(X: Matrix) -> Matrix:
@@ -255,19 +218,6 @@ def as_matrix(X: Matrix) -> Matrix:
         return np.ascontiguousarray(values)
     with naming_columns(X):
         return np.ascontiguousarray(values, dtype=np.float64)
-
-
-def take_rows(part: Partition, chosen: np.ndarray) -> Partition:
-    """Copy some rows of a partition."""
-    weights = part.weights[chosen] if part.weights.size else part.weights
-    fold = part.fold[chosen] if part.fold.size else part.fold
-    return part._replace(
-        X=part.X.take(chosen),
-        y=part.y[chosen],
-        weights=weights,
-        norms=part.norms[chosen],
-        fold=fold,
-    )
 
 
 def join_partitions(pieces: Sequence[Partition]) -> Partition:
@@ -292,7 +242,6 @@ def join_partitions(pieces: Sequence[Partition]) -> Partition:
         y=np.concatenate([piece.y for piece in filled]),
         weights=weights,
         norms=np.concatenate([piece.norms for piece in filled]),
-        fold=np.concatenate([piece.fold for piece in filled]),
     )
 
 
@@ -319,38 +268,3 @@ def find_labels(y: ArrayLike, weights: object = None) -> tuple[np.ndarray, np.nd
 def find_shape(part: Partition) -> tuple[int, int, int]:
     """Return the rows, features and bytes of a partition."""
     return part.size, part.X.n_features, part.nbytes
-
-
-def count_rows(part: Partition) -> np.ndarray:
-    """Count the rows of a partition in each problem, shape (problems,)."""
-    counts = []
-    for sub in part.sub_problems():
-        counts.append(part.size if sub.members is None else sub.members.size)
-    return np.array(counts)
-
-
-def set_factors(part: Partition, factors: np.ndarray) -> Partition:
-    """Return the partition with factors on the weights of each problem's rows."""
-    return part._replace(factors=factors)
-
-
-def count_right(part: Partition, W: np.ndarray) -> np.ndarray:
-    """Count, for each fold, the rows predicted correctly and all rows; shape (2, folds).
-
-    W are the weights of all problems, see :class:`Split`.
-    """
-    split = part.split
-    counts = np.zeros((2, split.folds), dtype=np.int64)
-    each = split.n_kinds * split.n_vectors
-    for fold in range(split.folds):
-        members = np.flatnonzero(part.fold == fold)
-        if not members.size:
-            continue
-        # The rows of a fold are scored by the models that left it out.
-        passes = InMemory(part.X, members.astype(np.int32), 1.0)
-        own = W[fold * each : (fold + 1) * each]
-        scores = np.stack([passes.margins(w) for w in own], axis=1)
-        guessed = likely_classes(scores, split.classes, split.multi_class == "ovo")
-        counts[0, fold] = np.count_nonzero(guessed == part.y[members])
-        counts[1, fold] = members.size
-    return counts

@@ -6,11 +6,9 @@ they are asked for.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
 from dask import delayed
 
@@ -30,13 +28,10 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
     Parameters
     ----------
     X : Dask array, Dask DataFrame, or list
-        An array is dense, or has SciPy's CSR blocks; a list is of paths, stores, delayed blocks or
-        futures.
+        An array is dense, or has SciPy's CSR blocks; a list is of delayed blocks or futures.
     y : Dask array or Series, or array
-        A list of delayed blocks or futures for such a list; for paths the label column, or None.
+        A list of delayed blocks or futures for such a list.
     weights : like y, optional
-        For a list of paths the name of a column, or a list of an array for each file, or a Dask
-        array or Series with a partition for each file.
 
     Raises
     ------
@@ -49,9 +44,6 @@ def part_tasks(X: Any, y: Any, weights: Any) -> list[PartTasks]:
         own_labels = _match_tasks(X, y, "y")
         own_weights = _match_tasks(X, weights, "sample_weight")
         return list(zip(blocks, own_labels, own_weights, strict=True))
-    # Names of files, or stores.
-    if isinstance(X, (list, tuple)):
-        return _read_files(X, y, weights)
     # A Dask array or data frame.
     rows = _row_blocks(X)
     if y is None:
@@ -78,76 +70,6 @@ def _match_tasks(X: Sequence[object], values: object, name: str) -> list[object]
     return [delayed(block) for block in values]
 
 
-def _read_files(sources: Sequence[Any], label: Any, weights: Any) -> list[PartTasks]:
-    """Return tasks that read files or stores on their worker."""
-    if not sources:
-        raise ValueError("the list of files is empty: no row to learn from")
-    if not (label is None or isinstance(label, (str, int))):
-        raise ValueError(
-            f"y of a list of files is the name of the label column; got {type(label).__name__}"
-        )
-    # Weights are a column of the files, or come apart from them.
-    column = weights if isinstance(weights, str) else None
-    given: list[Any] = [None] * len(sources)
-    if weights is not None and column is None:
-        given = _weigh_files(weights, len(sources))
-    tasks = []
-    for source, own in zip(sources, given, strict=True):
-        where = source if hasattr(source, "shape") else os.fspath(source)
-        read = delayed(read_part, pure=False)(where, label, column)
-        tasks.append((read[0], read[1], read[2] if own is None else own))
-    return tasks
-
-
-def _weigh_files(weights: object, count: int) -> list[object]:
-    """Return tasks of the weights of each file's rows."""
-    if hasattr(weights, "to_delayed"):
-        pieces = list(np.ravel(np.asarray(weights.to_delayed(), dtype=object)))
-    elif isinstance(weights, (list, tuple)) and all(np.ndim(one) == 1 for one in weights):
-        pieces = [delayed(np.asarray(one)) for one in weights]
-    else:
-        raise ValueError(
-            "sample_weight of a list of files is the name of a column, a list of an array for "
-            f"each file, or a Dask array with a partition for each; got {type(weights).__name__}"
-        )
-    if len(pieces) != count:
-        raise ValueError(
-            f"sample_weight has {len(pieces)} parts; there are {count} files: they must be the same"
-        )
-    return pieces
-
-
-def read_part(source: Any, label: Any, weight: str | None = None) -> tuple[object, object, object]:
-    """Return rows, labels and weights of a store or another file.
-
-    Raises
-    ------
-    ValueError
-        There is no such column of weights.
-    """
-    from saddlesvm.data import Store, read
-    from saddlesvm.data.store import is_store
-
-    # A store knows its labels and row weights.
-    if isinstance(source, str) and is_store(source):
-        source = Store(source)
-    if isinstance(source, Store):
-        if weight is not None:
-            raise ValueError(
-                f"{source.path}: a store holds its row weights: leave sample_weight={weight!r} out"
-            )
-        return source.X, source.y, source.sample_weight
-    # Of any other file, a column may be the row weights: it is then no feature.
-    table = read(source, label=label)
-    if weight is None:
-        return table.X, table.y, None
-    names = list(table.feature_names or ())
-    if weight not in names:
-        raise ValueError(f"{source}: has no column {weight!r} of row weights")
-    place = names.index(weight)
-    return np.delete(table.X, place, axis=1), table.y, np.ascontiguousarray(table.X[:, place])
-
-
 def _row_blocks(X: Any) -> list[Any]:
     """Return tasks of the blocks of rows of a Dask array or DataFrame."""
     if hasattr(X, "rechunk"):
@@ -157,13 +79,9 @@ def _row_blocks(X: Any) -> list[Any]:
         return list(whole.to_delayed().ravel())
     if hasattr(X, "to_delayed"):
         return list(X.to_delayed())
-    advice = "For data in memory use saddlesvm"
-    # A single file or store belongs into a list, too.
-    if isinstance(X, (str, os.PathLike)) or hasattr(X, "sample_weight"):
-        advice = "Put it into a list (of a pattern, glob.glob gives one)"
     raise ValueError(
-        "X must be a Dask array or DataFrame, or a list of files, stores, delayed blocks or "
-        f"futures; got {type(X).__name__}. {advice}"
+        "X must be a Dask array or DataFrame, or a list of delayed blocks or futures; got "
+        f"{type(X).__name__}. For data in memory use saddlesvm"
     )
 
 
@@ -211,28 +129,17 @@ def as_array(y: LabelsLike) -> Any:
     return y.to_dask_array() if hasattr(y, "to_dask_array") else y
 
 
-def apply_lazily(
-    X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray, apart: tuple[Any, Any]
-) -> Any:
+def apply_lazily(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray) -> Any:
     """Apply a function to the blocks of X; return a Dask array.
 
     Parameters
     ----------
-    X : Dask array or DataFrame, or list of files, stores, delayed blocks or futures
+    X : Dask array or DataFrame
     function : callable
         Takes a block of rows.
     like : ndarray of shape (0,) or (0, k)
         What it returns for no row.
-    apart : tuple
-        The columns of files that hold labels and row weights, and are no features.
     """
-    # The number of rows of a file is unknown until a worker reads it: nan, in Dask's terms.
-    if isinstance(X, (list, tuple)):
-        pieces = []
-        for source in X:
-            found = delayed(apply_to_file)(function, like, source, apart)
-            pieces.append(da.from_delayed(found, (np.nan, *like.shape[1:]), meta=like))
-        return da.concatenate(pieces)
     X = as_array(X)
     # The function needs all features of a row in one block.
     whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
@@ -253,15 +160,6 @@ def apply_to_block(
     """Apply a function to a block of rows, which may have none."""
     rows = as_matrix(X)
     return function(rows) if rows.shape[0] else like
-
-
-def apply_to_file(
-    function: Callable[[Any], np.ndarray], like: np.ndarray, source: Any, apart: tuple[Any, Any]
-) -> np.ndarray:
-    """Apply a function to the rows of a file, or of a block that a task made."""
-    is_block = hasattr(source, "ndim") or hasattr(source, "columns")
-    rows = source if is_block else read_part(source, *apart)[0]
-    return apply_to_block(rows, function, like)
 
 
 def accuracy(y: Any, predicted: Any, sample_weight: Any = None) -> Any:

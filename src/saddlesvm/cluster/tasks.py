@@ -1,24 +1,20 @@
-"""Tasks of a cluster: an answer comes with its costs, and long work ends early.
+"""Tasks of a cluster that end early: at a limit of time, or if the client asks for it.
 
-A task ends at a limit of time, or if the client asks for it. A running task cannot be cancelled. So
-each fit on a cluster has a name, and long tasks check an event of that name, which the client sets
-in the process of every worker.
+A running task cannot be cancelled. So each fit on a cluster has a name, and long tasks check an
+event of that name, which the client sets in the process of every worker.
 """
 
 from __future__ import annotations
 
-import functools
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from saddlesvm.runtime.clock import limit_step
 
-FIGURES = 32  # bytes of the four numbers that go with an answer; derived
 REMEMBERED = 1000  # halted fits whose tasks may still begin; a guess
 
 _lock = threading.Lock()
@@ -26,59 +22,17 @@ _events: WeakValueDictionary[str, threading.Event] = WeakValueDictionary()
 _halted: deque[str] = deque(maxlen=REMEMBERED)
 
 
-class Answer(NamedTuple):
-    """The answer of a task, or of the tasks of several partitions together, and what it cost.
+class OutOfTime(Exception):
+    """No result was waited for any longer, because the time of the fit is over."""
 
-    Attributes
-    ----------
-    found : object
-        The answer itself.
-    sent : int
-        Bytes that the partitions send.
-    seconds : float
-        Seconds of work, of the slowest partition.
-    """
 
-    found: Any
-    sent: int
-    seconds: float
+class Stopped(KeyboardInterrupt):
+    """No result was waited for any longer, because Ctrl-C ended the fit."""
 
 
 def is_task(block: object) -> bool:
     """Return True if a cluster computes a block of rows: for a delayed value or a future."""
     return hasattr(block, "__dask_graph__") or (hasattr(block, "key") and hasattr(block, "client"))
-
-
-def count_bytes(found: object) -> int:
-    """Return the bytes of the arrays of an object that travels."""
-    if isinstance(found, (tuple, list)) and not hasattr(found, "nbytes"):
-        return sum(map(count_bytes, found))
-    return int(getattr(found, "nbytes", 0))
-
-
-def measure_cost(work: Callable[..., object]) -> Callable[..., Answer]:
-    """Let a task return an Answer: the result of `work`, and what it cost."""
-
-    @functools.wraps(work)
-    def task(*arguments: object, **options: object) -> Answer:
-        began = time.perf_counter()
-        found = work(*arguments, **options)
-        spent = time.perf_counter() - began
-        return Answer(found, count_bytes(found) + FIGURES, spent)
-
-    return task
-
-
-def add_costs(add: Callable[[list[Any]], Any]) -> Callable[[list[Answer]], Answer]:
-    """Let a task make one Answer of several; `add` combines their results."""
-
-    @functools.wraps(add)
-    def task(answers: list[Answer]) -> Answer:
-        found = add([answer.found for answer in answers])
-        sent = sum(answer.sent for answer in answers)
-        return Answer(found, sent, max(answer.seconds for answer in answers))
-
-    return task
 
 
 class TaskLimit(NamedTuple):

@@ -35,7 +35,7 @@ from saddlesvm.estimators.automatic_C import RULES
 from saddlesvm.estimators.C_range import check_Cs, check_model
 from saddlesvm.estimators.fitted import Fitted, decide, former_fit, make_model
 from saddlesvm.estimators.linear import LinearSVC
-from saddlesvm.estimators.on_cluster import is_distributed, score_anywhere, search_on_cluster
+from saddlesvm.estimators.on_cluster import refuse_cluster, score_anywhere
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.estimators.solve import fit_together
 from saddlesvm.estimators.training import fit_copy
@@ -45,7 +45,7 @@ from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import check, names
 from saddlesvm.runtime.bar import Bar
-from saddlesvm.runtime.data_types import LabelsLike, RowsLike
+from saddlesvm.runtime.data_types import RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
 from saddlesvm.runtime.threads import Schedule, results_of
 
@@ -380,8 +380,7 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Cs = check_Cs(self.Cs)
         template = clone(self._template())
         check_model(template)
-        if is_distributed(X):
-            return self._fit_on_cluster(template, X, y, sample_weight, Cs)
+        refuse_cluster(X, "LinearSVCCV", "fit LinearSVC for each C, and score it on other rows")
         checked, y, sample_weight = checked_data(X, y, sample_weight)
         design = checked.X
         y = check_labels(y, design.shape[0])
@@ -432,29 +431,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         options = clone(template).set_params(C=self.C_, warm_start=True)
         fitted = fit_copy(options, X, y, weights, start=former_fit(search.fits[place]))
         self.best_estimator_ = make_model(fitted, warm_start=template.warm_start)
-        return self
-
-    def _fit_on_cluster(
-        self,
-        template: LinearSVC,
-        X: RowsLike,
-        y: LabelsLike,
-        sample_weight: ArrayLike | None,
-        Cs: np.ndarray,
-    ) -> LinearSVCCV:
-        """Choose C and fit it to all rows, which are on a cluster."""
-        if self.scoring not in (None, "accuracy"):
-            raise ValueError(
-                "on a cluster folds are scored by accuracy: leave scoring out; got "
-                f"{self.scoring!r}"
-            )
-        template.verbose = self.verbose or template.verbose
-        found = search_on_cluster(template, self.cv, X, y, sample_weight, Cs)
-        self.Cs_ = Cs[: len(found.fits)]  # those that there was time for
-        self.scores_ = found.scores
-        self.relative_gaps_ = found.gaps
-        self.rounds_ = np.array([max(1, int(np.ceil(one.epochs or 0.0))) for one in found.fits])
-        self.best_estimator_ = make_model(found.fits[self._choose_by_scores()])
         return self
 
     def _choose_by_scores(self) -> int:

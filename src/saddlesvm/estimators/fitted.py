@@ -175,10 +175,6 @@ class Fitted(FitFacts):
         What is proven of the exact optimum, once somebody asked.
     choice : Choice or None
         How ``C="auto"`` chose C.
-    columns : tuple
-        On a cluster, the columns of files that hold labels and weights.
-    rounds : list of dict or None
-        On a cluster, an entry for each round.
     stream : PegasosStream or None
         The running state of ``partial_fit``.
     """
@@ -191,8 +187,6 @@ class Fitted(FitFacts):
     mark: str = ""
     proof: Proof | None = None
     choice: Any = None
-    columns: tuple[Any, Any] = (None, None)
-    rounds: list[dict[str, Any]] | None = None
     stream: PegasosStream | None = None
 
     def __getstate__(self) -> dict[str, object]:
@@ -231,8 +225,6 @@ class Fitted(FitFacts):
         if self.choice is not None:
             found["choice_"] = self.choice
             found["path_"] = self.choice.path
-        if self.rounds is not None:
-            found["rounds_"] = self.rounds
         return found
 
 

@@ -160,8 +160,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Value of the constant feature whose weight a penalised intercept is.
     solver : str or solver object, default="auto"
         "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as
-        ``SDCA(start="sgd")``. For rows on a cluster: "auto", "newton", "gather" or "rounds"; see
-        Notes.
+        ``SDCA(start="sgd")``. For rows on a cluster: "auto", "newton" or "gather"; see Notes.
     max_iter : int, optional
         Largest number of epochs; no limit by default.
     max_time : float, optional
@@ -231,11 +230,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
     seconds_compiling_ : float
         The time spent compiling kernels, which are kept for the next fit. It is not part of the
         other two times, nor of `max_time`.
-    rounds_ : list of dict
-        For a fit on a cluster, an entry for each round: objectives and gap, seconds of work (of the
-        slowest partition) and of communication, how much slower than the mean that partition was,
-        bytes up and down, the number of restarts after a loss of results, and sigma if
-        ``solver="rounds"``.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -259,10 +253,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
     ``intercept_``) count.
 
     Rows on a Dask cluster stay on the workers: X may be a Dask array (dense, or of scipy CSR
-    blocks) or DataFrame, or a list of files or stores that the workers read. The fit needs a client
-    (``distributed.Client``). ``n_iter_`` and `max_iter` count rounds, callbacks get a dict for each
-    round (see ``rounds_``), and there is no ``dual_coef_``. Predictions for such rows are Dask
-    arrays. `solver` is one of
+    blocks) or DataFrame, or a list of blocks that the workers compute (delayed values or futures).
+    The fit needs a client (``distributed.Client``). ``n_iter_`` and `max_iter` count rounds,
+    callbacks get a dict for each round, and there is no ``dual_coef_``. Predictions for a Dask
+    array or DataFrame are Dask arrays. `solver` is one of
 
     - "newton": Newton's method. It takes few rounds for any C and number of partitions.
       For smooth losses, a partition sends a matrix of the size of the squared number of
@@ -271,16 +265,13 @@ class LinearSVC(ClassifierMixin, LinearModel):
       free rows, whose multipliers are strictly between their bounds or about to be, and solves for
       them.
     - "gather": a worker collects all rows and does an ordinary fit.
-    - "rounds": every partition descends on its own part of the dual, and sends a number per feature
-      and class.
     - "auto": Newton's method for smooth losses while the matrices of a partition are no more than
       64 MB, and the messages of eight rounds are fewer bytes than the rows. Else "gather" if the
-      rows fit into `memory`. Else "newton" for smooth losses (losses with corners need at least
-      about as many rows as features), and for the hinge and its relatives if there is room for
-      enough rows. Else "rounds".
+      rows fit into `memory`. Else "newton", for the hinge and its relatives if there is room for
+      enough rows.
 
-    Joint machines (`multi_class`) and the l1 norm need all rows on a worker ("gather"). The elastic
-    net works with "gather" and "rounds", a free intercept with "gather" and "newton".
+    Joint machines (`multi_class`), the l1 norm and the elastic net need all rows on a worker
+    ("gather").
     """
 
     _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {

@@ -167,18 +167,17 @@ class LinearModel(Estimator):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, Store, Dask array or DataFrame, or files
-            Shape (n, d). The workers of a cluster read a list of files or stores.
+        X : array-like, sparse matrix, Store, Dask array or DataFrame
+            Shape (n, d). On a cluster, X may be a list of delayed blocks or futures, too; y is then
+            such a list.
         y : array-like or Dask array of shape (n,) or (n, k), or sparse indicator matrix (n, k)
             Labels, with at least two different values; of a regression the targets. By default the
             labels of the store. Each column of an indicator matrix of 0 and 1 is a label, and each
-            column of targets a target: k problems over the same rows, with a certificate each. For
-            a list of files, the name of the column, or None.
+            column of targets a target: k problems over the same rows, with a certificate each.
         sample_weight : array-like of shape (n,), optional
             Non-negative row weights. A class whose rows all weigh 0 is kept, and hardly ever
             predicted; a free intercept and joint machines need a positive weight in each class. A
             weight of 2 equals the row twice. Without `y`, the default is the weights of the store.
-            For a list of files, the name of a column, or a list with an array per file.
         coef_init : array-like of the shape of ``coef_``, optional
             Initial weights. Dual solvers begin at the sub-gradients of their margins. Pegasos
             begins at the weights as published: its first iteration computes margins with them, and

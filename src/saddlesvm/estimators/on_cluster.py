@@ -1,7 +1,7 @@
-"""Fits, paths, folds and predictions of linear estimators whose rows are on a Dask cluster.
+"""Fits and predictions of linear estimators whose rows are on a Dask cluster.
 
-The estimators call this if X is a Dask array or DataFrame, or a list of files that the workers
-read. Nothing of Dask is imported before that.
+The estimators call this if X is a Dask array or DataFrame, or a list of blocks that workers
+compute. Nothing of Dask is imported before that.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,6 @@ from saddlesvm.estimators.base import Labels, Training, draw_seed, option_of
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import (
     Fitted,
-    copy_options,
     fitted_value,
     give_features,
     make_model,
@@ -43,10 +42,12 @@ from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from saddlesvm.cluster.fits import Partitions
+    from saddlesvm.cluster.method import ClusterPlan, Solution
+    from saddlesvm.cluster.partition import Split
     from saddlesvm.estimators.base import Estimator
 
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
-FEWEST_FOLDS = 2
 # Options that a fit on a cluster does not have: their defaults, and what there is instead.
 FOR_ONE_MACHINE = {
     "probability": (False, "fit saddlesvm.LinearSVC to rows in memory"),
@@ -63,53 +64,70 @@ NO_WEIGHTS = np.empty(0)  # the record of a round has none
 def is_distributed(X: Matrix) -> bool:
     """Return True if rows are on a cluster.
 
-    They are a Dask collection, or a list of files or stores for workers to read, or of blocks that
-    workers compute (delayed values or futures).
+    They are a Dask collection, or a list of blocks that workers compute (delayed values or
+    futures).
+
+    Raises
+    ------
+    ValueError
+        It is a list of files or stores.
     """
     if hasattr(X, "__dask_graph__"):
         return True
     if not (isinstance(X, (list, tuple)) and X):
         return False
-    if all(map(is_task, X)):
-        return True
-    return all(isinstance(x, (str, os.PathLike, Store)) for x in X)
+    if all(isinstance(x, (str, os.PathLike, Store)) for x in X):
+        raise ValueError(
+            "X is a list of files or stores: write them to one store (saddlesvm convert), or give a "
+            "Dask cluster delayed blocks: [dask.delayed(load)(path) for path in paths]"
+        )
+    return all(map(is_task, X))
 
 
-class BegunFits(NamedTuple):
-    """Fits over the partitions of a cluster, and what their models know besides the weights.
+def refuse_cluster(X: Matrix, what: str, instead: str) -> None:
+    """Raise ValueError if rows are on a cluster, where something is not available."""
+    if is_distributed(X):
+        raise ValueError(f"{what} takes rows of this machine; on a cluster {instead}")
 
-    Attributes
+
+def fit_on_cluster(
+    template: Estimator,
+    X: RowsLike,
+    y: LabelsLike,
+    sample_weight: ArrayLike | None,
+    given: Mapping[str, object],
+) -> Fitted:
+    """Fit a linear model to rows on a cluster.
+
+    Parameters
     ----------
     template : LinearModel
-        The parameters; it knows the features.
-    fits : ClusterFits
-    labels : Labels or None
-    columns : tuple
-        The columns of files that hold labels and weights; None if there are none.
-    """
-
-    template: Any
-    fits: Any
-    labels: Labels | None
-    columns: tuple[Any, Any]
-
-
-def begin_fits(
-    template: Estimator, X: Matrix, y: LabelsLike, sample_weight: ArrayLike | None, folds: int = 0
-) -> BegunFits:
-    """Begin the fits of the problems of a template over the partitions of X.
+        The parameters, not fitted.
+    X, y, sample_weight
+        As in :meth:`saddlesvm.LinearSVC.fit`.
+    given : dict
+        Arguments of ``fit`` that work on one machine only.
 
     Raises
     ------
     ValueError
-        Bad data or options, or options that work on one machine only.
+        Bad data or options.
     ClusterLostError
-        Rows are lost that cannot be computed again.
+        The scheduler is lost, or there is no worker; ``error.model`` is the best model so far.
     """
+    if not template._takes_clusters:
+        raise ValueError(
+            f"{type(template).__name__} takes rows of this machine; LinearSVC and LinearSVR take "
+            "a cluster's"
+        )
+    odd = [name for name, value in given.items() if value is not None]
+    if odd:
+        raise ValueError(
+            f"{odd[0]} works on one machine only; leave it out where the rows are on a cluster"
+        )
     from saddlesvm.cluster import fits, method, partition, sources
 
     loss, solver, memory = check_options(template)
-    way = option_of(template, "multi_class")
     client = fits.current_client()
     blocks = sources.part_tasks(X, y, sample_weight)
 
@@ -121,21 +139,42 @@ def begin_fits(
         labels = _weigh_classes(template, classes, sums)
     kind = template._intercept_kind()
     scale = {"none": 0.0, "free": 1.0}.get(kind, float(template.intercept_scaling))
-    seed = draw_seed(template.random_state)
     n_classes = 0 if labels is None else labels[0].size
-    split = partition.Split(n_classes, way, folds)
-    uses_lambda = template.lam is not None
+    split = partition.Split(n_classes, option_of(template, "multi_class"))
     with fits.name_losses(client):
-        partitions = fits.make_partitions(
-            client, blocks, split, labels, (kind, scale), same_lambda=uses_lambda, seed=seed
-        )
+        partitions = fits.make_partitions(client, blocks, split, labels, (kind, scale))
 
-    # The problem and its limits.
+    # What the models know besides.
+    features: dict[str, Any] = {"n_features_in_": partitions.n_features}
+    names = sources.feature_names(X)
+    if names is not None:
+        features["feature_names_in_"] = np.array(names, dtype=object)
+    give_features(template, features)
+    plan = make_plan(template, loss, partitions, split, scale)
+    watch = functools.partial(_watch, template, method.print_round)
+    known = None if labels is None else Labels(labels[0])
+    try:
+        solution = fits.solve(partitions, plan, solver, memory, watch)
+    except fits.ClusterLostError as lost:
+        if lost.solution is not None:
+            lost.model = make_model(_gather(template, plan, known, lost.solution))
+            gap = lost.model.certificate_.relative_gap
+            lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
+        raise
+    return _gather(template, plan, known, solution, stacklevel=6)
+
+
+def make_plan(
+    template: Estimator, loss: Loss, partitions: Partitions, split: Split, scale: float
+) -> ClusterPlan:
+    """Return the problems over some partitions, and their limits."""
+    from saddlesvm.cluster.method import ClusterPlan
+
     posed = template._problem_options()
     joint = None
-    if way in JOINT:
-        joint = JOINT[way].joint
-    plan = method.ClusterPlan(
+    if split.multi_class in JOINT:
+        joint = JOINT[split.multi_class].joint
+    return ClusterPlan(
         loss=loss,
         C=resolve_C(posed.get("C"), posed.get("lam"), partitions.n)[0],
         n=partitions.n,
@@ -144,28 +183,15 @@ def begin_fits(
         tol=template.tol,
         max_rounds=template.max_iter,
         max_time=template.max_time,
-        seed=seed,
-        uses_lambda=uses_lambda,
-        free=kind == "free",
+        seed=draw_seed(template.random_state),
+        uses_lambda=template.lam is not None,
+        free=template._intercept_kind() == "free",
         scale=scale,
         penalty=posed.get("penalty", L2()),
         share=posed.get("share", 1.0),
         joint=joint,
         vectors=split.n_vectors,
     )
-
-    # What the models know besides.
-    features: dict[str, Any] = {"n_features_in_": partitions.n_features}
-    names = sources.feature_names(X)
-    if names is not None:
-        features["feature_names_in_"] = np.array(names, dtype=object)
-    give_features(template, features)
-    columns: tuple[Any, Any] = (None, None)
-    if isinstance(X, (list, tuple)) and not is_task(X[0]):
-        columns = (y, sample_weight if isinstance(sample_weight, str) else None)
-    watch = functools.partial(_watch, template, method.print_round)
-    begun = fits.ClusterFits(partitions, plan, solver, memory, watch)
-    return BegunFits(template, begun, None if labels is None else Labels(labels[0]), columns)
 
 
 def check_options(model: Estimator) -> tuple[Loss, str, int]:
@@ -181,7 +207,8 @@ def check_options(model: Estimator) -> tuple[Loss, str, int]:
     multi_class = option_of(model, "multi_class")
     if model.C is not None and not isinstance(model.C, NUMBER):
         raise ValueError(
-            f"C={model.C!r} works on one machine only: on a cluster, LinearSVCCV chooses C"
+            f"C={model.C!r} works on one machine only: on a cluster fit a model for each C, and "
+            "compare their scores for other rows"
         )
     for name, (usual, instead) in FOR_ONE_MACHINE.items():
         given = getattr(model, name, usual)
@@ -191,6 +218,10 @@ def check_options(model: Estimator) -> tuple[Loss, str, int]:
     if multi_class in JOINT and model.penalty != "l2":
         raise ValueError(
             f"multi_class={multi_class!r} supports penalty='l2' only; got {model.penalty!r}"
+        )
+    if multi_class == "ovo" and model.lam is not None:
+        raise ValueError(
+            f"lam={model.lam!r} with multi_class='ovo' works on one machine only: give C"
         )
     memory = MEMORY if model.memory is None else memory_bytes(model.memory)
     return loss, check_cluster_solver(model.solver), memory
@@ -224,67 +255,16 @@ def _watch(
     return any(asked)
 
 
-def fit_on_cluster(
-    template: Estimator,
-    X: RowsLike,
-    y: LabelsLike,
-    sample_weight: ArrayLike | None,
-    given: Mapping[str, object],
-) -> Fitted:
-    """Fit a linear model to rows on a cluster.
-
-    Parameters
-    ----------
-    template : LinearModel
-        The parameters, not fitted.
-    X, y, sample_weight
-        As in :meth:`saddlesvm.LinearSVC.fit`.
-    given : dict
-        Arguments of ``fit`` that work on one machine only.
-
-    Raises
-    ------
-    ValueError
-        Bad data or options.
-    ClusterLostError
-        The scheduler is lost, or there is no worker; ``error.model`` is the best model so far.
-    """
-    from saddlesvm.cluster.fits import ClusterLostError
-
-    if not template._takes_clusters:
-        raise ValueError(
-            f"{type(template).__name__} takes rows of this machine; LinearSVC and LinearSVR take "
-            "a cluster's"
-        )
-    odd = [name for name, value in given.items() if value is not None]
-    if odd:
-        raise ValueError(
-            f"{odd[0]} works on one machine only; leave it out where the rows are on a cluster"
-        )
-    begun = begin_fits(template, X, y, sample_weight)
-    try:
-        solution = begun.fits.solve()
-    except ClusterLostError as lost:
-        if lost.solution is not None:
-            lost.model = make_model(_gather(begun, lost.solution))
-            gap = lost.model.certificate_.relative_gap
-            lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
-        raise
-    return _gather(begun, solution, stacklevel=6)
-
-
 def _gather(
-    begun: BegunFits, solution: Any, template: Estimator | None = None, stacklevel: int = 0
+    template: Estimator,
+    plan: ClusterPlan,
+    labels: Labels | None,
+    solution: Solution,
+    stacklevel: int = 0,
 ) -> Fitted:
-    """Return what a solution leaves behind; warn, at a `stacklevel`, if it was not certified.
-
-    A `template` takes the place of the one of the fits.
-    """
-    plan = begun.fits.plan
-    if template is None:
-        template = begun.template
+    """Return what a solution leaves behind; warn, at a `stacklevel`, if it was not certified."""
     trace = make_trace(solution.trace, plan.n)
-    W = solution.W.reshape(len(solution.certificates), plan.vectors, -1)
+    W: Any = solution.W.reshape(len(solution.certificates), plan.vectors, -1)
     results: list[FitResult] = []
     for w, certificate in zip(W, solution.certificates, strict=True):
         # The problems shared the rounds, which count for the first one.
@@ -305,16 +285,14 @@ def _gather(
         results.append(result)
     if stacklevel:
         results[0].warn(stacklevel=stacklevel)
-    posed = Training((), plan.loss, None, begun.labels)
+    posed = Training((), plan.loss, None, labels)
     return gather(
         template,
         posed,
         results,
         plan.n,
         plan.C,
-        single_target=begun.labels is None,
-        rounds=solution.trace,
-        columns=begun.columns,
+        single_target=labels is None,
     )
 
 
@@ -342,56 +320,6 @@ def make_trace(rounds: Sequence[dict[str, Any]], n: int) -> Trace:
     return trace
 
 
-class ClusterSearch(NamedTuple):
-    """The results of a cross-validation on a cluster, up to the C that there was time for.
-
-    Attributes
-    ----------
-    fits : list of Fitted
-        To all rows, for each C.
-    scores, gaps : ndarray of shape (k, folds)
-    """
-
-    fits: list[Fitted]
-    scores: np.ndarray
-    gaps: np.ndarray
-
-
-def search_on_cluster(
-    template: Estimator,
-    folds: object,
-    X: RowsLike,
-    y: LabelsLike,
-    sample_weight: ArrayLike | None,
-    Cs: np.ndarray,
-) -> ClusterSearch:
-    """Cross-validate a classifier over C: the models of all folds and rows share every round.
-
-    Raises
-    ------
-    ValueError
-        Bad data or options.
-    """
-    folds = 5 if folds is None else folds
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < FEWEST_FOLDS:
-        raise ValueError(
-            f"cv must be a number of folds, at least {FEWEST_FOLDS}, on a cluster; got {folds!r}"
-        )
-    begun = begin_fits(template, X, y, sample_weight, folds)
-    partitions = begun.fits.partitions
-    fits = []
-    scores = []
-    gaps = []
-    for C, solution in begun.fits.solve_along(Cs.tolist()):
-        scores.append(partitions.shares_right(solution.W))
-        # The largest gap of the problems of each fold; the last problems are those of all rows.
-        each = np.array([certificate.relative_gap for certificate in solution.certificates])
-        gaps.append(each.reshape(-1, partitions.split.n_kinds)[:-1].max(axis=1))
-        own = copy_options(begun.template, C=C)
-        fits.append(_gather(begun, begun.fits.of_all_rows(solution), own, stacklevel=6))
-    return ClusterSearch(fits, np.array(scores), np.array(gaps))
-
-
 def apply_to_any_rows(method: Method) -> Method:
     """Let a method that takes rows take rows of a cluster or of a device, too.
 
@@ -409,9 +337,12 @@ def apply_to_any_rows(method: Method) -> Method:
         from saddlesvm.cluster.sources import apply_lazily
 
         check_is_fitted(model)
-        width = model.n_features_in_
-        if len(getattr(X, "shape", ())) > 1:
-            width = X.shape[1]
+        if isinstance(X, (list, tuple)):
+            raise ValueError(
+                "predictions for a list of delayed blocks are tasks of your own: "
+                f"[dask.delayed(model.{method.__name__})(block) for block in blocks]"
+            )
+        width = X.shape[1]
         if width != model.n_features_in_:
             name = type(model).__name__
             raise ValueError(
@@ -423,10 +354,10 @@ def apply_to_any_rows(method: Method) -> Method:
         bare = clone(fitted.template).set_params(callbacks=None)
         give_features(bare, {"n_features_in_": model.n_features_in_})
         small = replace(fitted, template=bare, trace=None, duals=None)
-        light = make_model(replace(small, rounds=None, choice=None, data=None))
+        light = make_model(replace(small, choice=None, data=None))
         # A prediction of no rows shows Dask the type and the shape of the others.
         like = method(light, np.zeros((1, model.n_features_in_)))[:0]
-        return apply_lazily(X, functools.partial(method, light), like, fitted.columns)
+        return apply_lazily(X, functools.partial(method, light), like)
 
     return cast(Method, apply_anywhere)
 

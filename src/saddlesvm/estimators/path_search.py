@@ -28,7 +28,7 @@ from saddlesvm.estimators.fitted import (
     make_model,
     problem_C,
 )
-from saddlesvm.estimators.on_cluster import is_distributed
+from saddlesvm.estimators.on_cluster import refuse_cluster
 from saddlesvm.estimators.training import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
@@ -313,10 +313,7 @@ def certified_path(
     """Return a model and a proof for every C, or every lambda; see :meth:`LinearSVC.path`."""
     # Options that a path does not work with.
     check("gap", gap, SHARE)
-    if is_distributed(X):
-        raise ValueError(
-            "a path is for one machine; on a cluster LinearSVCCV compares values of C, or fit each"
-        )
+    refuse_cluster(X, "a path", "fit a model for each C")
     check_model(template)
     if template.warm_start:
         raise ValueError("a path makes many fits, each from its neighbours: leave warm_start out")

@@ -251,28 +251,6 @@ def each_target(targets: np.ndarray) -> Problems:
     )
 
 
-def without_folds(problems: Sequence[SubProblem], fold: np.ndarray, folds: int) -> Problems:
-    """The sub-problems without each fold of the rows, fold by fold, and last over all rows.
-
-    Parameters
-    ----------
-    problems : sequence of SubProblem
-    fold : ndarray of shape (n,)
-        The fold of each row.
-    folds : int
-        0 for none.
-    """
-
-    def make(index: int) -> SubProblem:
-        # The order is fold by fold, and the last "fold" leaves nothing out.
-        left_out, kind = divmod(index, len(problems))
-        if left_out == folds:
-            return problems[kind]
-        return problems[kind].restrict_to(fold != left_out)
-
-    return Problems(make, len(problems) * (folds + 1))
-
-
 def workers(problems: int, n_jobs: int | None) -> int:
     """Threads over `problems` sub-problems, as `n_jobs` asks."""
     if problems == 1:

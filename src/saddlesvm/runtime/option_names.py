@@ -14,7 +14,7 @@ ScoreShape: TypeAlias = Literal["ovr", "ovo"]
 DualOption: TypeAlias = Literal["auto"] | bool
 SolverName: TypeAlias = Literal["auto", "dcd", "sdca", "pegasos", "newton", "blocks", "columns"]
 KernelSolver: TypeAlias = Literal["auto", "kernel-pegasos"]
-ClusterSolver: TypeAlias = Literal["auto", "newton", "gather", "rounds"]
+ClusterSolver: TypeAlias = Literal["auto", "newton", "gather"]
 Keep: TypeAlias = Literal["best", "last"]
 KernelName: TypeAlias = Literal[
     "additive_chi2",

@@ -49,12 +49,13 @@ from saddlesvm.problem.bounds import (
     primal_of,
 )
 from saddlesvm.problem.certificate import Point, relative
-from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance
+from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance, shortening
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.free_rows import LADDER, Findings, Question, width_of
+from saddlesvm.solvers.look import Look
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.over_passes import LARGEST, SIZES, OverPasses, Setting
 from saddlesvm.solvers.search import PLACES, find_better
@@ -385,6 +386,7 @@ class ActiveSet(OverPasses):
     def take(self, setting: Setting, found: Findings) -> Posed | None:
         """Learn from a pass; return the problem over the rows taken along if it is to be solved."""
         if self.width == 0.0:
+            self.prove_start(setting, found)
             return self.of_sample(setting, int(found.rows[0]))
         self.passes += 1
         self.active = found.taken
@@ -409,6 +411,26 @@ class ActiveSet(OverPasses):
         self.before = primal
         gap = self.care * setting.tol * abs(self.primal)
         return Posed(w, setting, gap=gap, share=0.0)
+
+    def prove_start(self, setting: Setting, found: Findings) -> None:
+        """Take over the first point with its multipliers: no row is free in a pass of width 0."""
+        sums = LossSums(*found.sums.tolist())
+        self.paid = sums.paid
+        self.primal = primal_of(setting.C, sums.paid, setting.regularizer.value(self.at))
+        self.model = self.at
+        self.sizes = found.sizes.copy()
+        if setting.regularizer.intercept.constrained and not has_equal_signs(self.sizes):
+            return
+        pull = setting.C * found.pull
+        dual = dual_of(setting.C, sums.conjugates, setting.regularizer.conjugate(pull))
+        self.bound_by(dual, pull, sums.conjugates, sums.conjugate_sizes, self.sizes)
+
+    def ask_balanced(self) -> Look:
+        """Return the question of a pass that proves zero weights, if no later point is proven."""
+        self.model = np.zeros_like(self.at)
+        point = PointSizes(*self.sizes.tolist())
+        signed = (point.positive, point.negative, 0.0, 0.0)
+        return Look(self.model, shorten=shortening(signed, 0.0), signs=True)
 
     def of_sample(self, setting: Setting, rows: int) -> Posed:
         """Return the problem over a sample that represents so many rows."""

@@ -367,13 +367,6 @@ class NewtonOverPasses(OverPasses):
         assert self.told is not None
         return Look(self.model, shorten=shortening(self.told.signed.tolist(), 0.0), signs=True)
 
-    def bound_balanced(self, facts: Facts, found: Looked) -> ProvenSums:
-        """Return the sums of the certificate of that point, from the sums of such a pass."""
-        # Balanced dual variables are not those of the margins: their products are not known.
-        sums = LossSums(*found.sums.tolist())._replace(products=np.inf, product_sizes=np.inf)
-        sizes = PointSizes(*found.sizes.tolist())
-        return bound_sums(facts, sums, sizes, self.model, facts.C * found.pulled)
-
     def bound_sums(self, facts: Facts) -> ProvenSums:
         """Return the sums of the certificate of the point that the last pass looked at."""
         assert self.told is not None

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from saddlesvm.problem.bounds import Facts, PointSizes, Sums, add_sizes, largest_among
+from saddlesvm.problem.bounds import (
+    Facts,
+    LossSums,
+    PointSizes,
+    Sums,
+    add_sizes,
+    bound_sums,
+    largest_among,
+)
 from saddlesvm.problem.intercepts import Intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.regularizer import Regularizer
@@ -141,6 +149,17 @@ class OverPasses(ABC):
     @abstractmethod
     def bound_sums(self, facts: Facts) -> Sums:
         """Return the sums of the certificate of `model`, rounding bounded."""
+
+    @abstractmethod
+    def ask_balanced(self) -> Any:
+        """Return the question of a pass that proves `model` if a free intercept asks for a sum."""
+
+    def bound_balanced(self, facts: Facts, found: Any) -> Sums:
+        """Return the sums of the certificate of `model`, from the sums of such a pass."""
+        # Balanced dual variables are not those of the margins: their products are not known.
+        sums = LossSums(*found.sums.tolist())._replace(products=np.inf, product_sizes=np.inf)
+        sizes = PointSizes(*found.sizes.tolist())
+        return bound_sums(facts, sums, sizes, self.model, facts.C * found.pulled)
 
     def proves(self, intercept: Intercept) -> bool:
         """Return True if there is a point to certify."""
