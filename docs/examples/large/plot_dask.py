@@ -2,8 +2,8 @@
 Dask on one machine
 ===================
 
-The rows stay in partitions. Each partition improves its own part of the dual, and a round exchanges only as many
-numbers as there are features. Here the workers are threads of this process. On a cluster, only the client changes:
+The rows stay in partitions: a round of Newton's method is a pass over them, and sends the client sums of the size of the
+weights. Here the workers are threads of this process. On a cluster, only the client changes:
 ``Client("tcp://scheduler:8786")``.
 """
 
@@ -26,7 +26,7 @@ rows = da.from_array(X, chunks=(5_000, 40))
 labels = da.from_array(y, chunks=5_000)
 
 # %%
-# ``fit`` takes Dask arrays, DataFrames, or lists of stores and Parquet files. One round is one exchange of weights.
+# ``fit`` takes Dask arrays, DataFrames, or lists of delayed blocks.
 model = LinearSVC(C=0.01, tol=1e-3, random_state=0).fit(rows, labels)
 print(model.outcome_, "after", model.n_iter_, "rounds:", model.certificate_)
 
@@ -40,7 +40,7 @@ import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.semilogy(
-    range(1, model.n_iter_ + 1), [row["relative_gap"] for row in model.rounds_], "o-"
+    range(1, model.n_iter_ + 1), [record.relative_gap for record in model.trace_], "o-"
 )
 ax.axhline(1e-3, color="C7", linestyle=":")
 ax.set(xlabel="rounds", ylabel="relative gap, proven")
