@@ -352,7 +352,7 @@ def test_a_scheduler_that_goes_away_leaves_the_best_model() -> None:
             if row["round"] == 3:
                 cluster.close()
 
-        fitted = LinearSVC(loss="logistic", C=100.0, tol=1e-9, solver="newton", callbacks=[stop])
+        fitted = LinearSVC(loss="logistic", C=1.0, tol=1e-12, solver="newton", callbacks=[stop])
         with client.as_current(), pytest.raises(ClusterLostError, match="best model so far") as caught:
             fitted.fit(da.from_array(X, chunks=(300, -1)), y)
         client.close()

@@ -2,8 +2,9 @@
 Dask on one machine
 ===================
 
-The rows stay in partitions: a round of Newton's method is a pass over them, and sends the client sums of the size of the
-weights. Here the workers are threads of this process. On a cluster, only the client changes:
+The rows stay in partitions: a round of Newton's method is a pass over them, and
+sends the client sums of the size of the weights. Here the workers are threads of
+this process. On a cluster, only the client changes:
 ``Client("tcp://scheduler:8786")``.
 """
 
@@ -40,7 +41,9 @@ import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.semilogy(
-    range(1, model.n_iter_ + 1), [record.relative_gap for record in model.trace_], "o-"
+    range(1, model.n_iter_ + 1),
+    [record.relative_gap for record in model.trace_],
+    "o-",
 )
 ax.axhline(1e-3, color="C7", linestyle=":")
 ax.set(xlabel="rounds", ylabel="relative gap, proven")
