@@ -2,8 +2,8 @@
 
     python -m benchmarks.claims.clusters --data DIRECTORY --sets rcv1 --losses hinge --Cs 1 100 --table found.csv
 
-DIRECTORY holds ``rcv1-binary.bz2`` and the folder ``fashion-mnist``. Each line says how many rounds a fit took, its wall
-seconds, and the proven gap. Lines are added to the table. ``--seconds`` limits a fit.
+DIRECTORY holds ``rcv1-binary.bz2`` and the folder ``fashion-mnist``. Each line says how many rounds a fit took, its
+wall seconds, and the proven gap. Lines are added to the table. ``--seconds`` limits a fit.
 """
 
 from __future__ import annotations

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR
+from saddlesvm import LinearSVC, LinearSVCCV, LinearSVR, Store
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.losses import Hinge, Squared
 from support import csr, distance_bound, labels, matrix
@@ -145,9 +146,16 @@ def test_data_frames_and_regression(client: Any) -> None:
     assert float(model.score(X_dd, y_dd)) == pytest.approx(model.score(frame, y))
 
 
-def test_a_list_of_files_is_refused_in_words(client: Any) -> None:
-    with pytest.raises(ValueError, match=r"list of files or stores.*dask.delayed\(load\)"):
-        LinearSVC().fit(["a.parquet", "b.parquet"], "label")
+def test_stores_are_delayed_blocks(client: Any, tmp_path: Path) -> None:
+    X, y = data()
+    paths = [str(tmp_path / f"{k}.store") for k in range(2)]
+    for k, path in enumerate(paths):
+        Store.create(path, X[k::2], y[k::2])
+    with pytest.raises(ValueError, match=r"list of stores.*dask.delayed\(load\)"):
+        LinearSVC().fit(paths)
+    stores = [dask.delayed(Store)(path) for path in paths]
+    model = LinearSVC(C=0.002, tol=1e-3).fit([store.X for store in stores], [store.y for store in stores])
+    assert near(model, LinearSVC(C=0.002, tol=1e-6).fit(X, y))
 
 
 def test_a_large_C_takes_few_rounds(client: Any) -> None:
@@ -352,7 +360,7 @@ def test_a_scheduler_that_goes_away_leaves_the_best_model() -> None:
             if row["round"] == 3:
                 cluster.close()
 
-        fitted = LinearSVC(loss="logistic", C=1.0, tol=1e-12, solver="newton", callbacks=[stop])
+        fitted = LinearSVC(loss="logistic", C=0.002, tol=1e-14, solver="newton", callbacks=[stop])
         with client.as_current(), pytest.raises(ClusterLostError, match="best model so far") as caught:
             fitted.fit(da.from_array(X, chunks=(300, -1)), y)
         client.close()

@@ -117,8 +117,9 @@ def split_store(X: Any, y: object, sample_weight: Any) -> tuple[Any, Any, Any]:
     """
     if isinstance(X, (list, tuple)) and X and all(map(_is_store_or_path, X)):
         raise ValueError(
-            "X is a list of stores: write a single store of them, saddlesvm.data.convert(stores, "
-            "path); lists are for LinearSVC and LinearSVR with a Dask client"
+            "X is a list of stores: write a single store of them, "
+            "saddlesvm.data.convert(X, path), or give a Dask cluster delayed blocks: "
+            "[dask.delayed(load)(path) for path in X]"
         )
     if not isinstance(X, Store):
         return X, y, sample_weight

@@ -7,7 +7,6 @@ compute. Nothing of Dask is imported before that.
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -19,7 +18,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.cluster.tasks import is_task
-from saddlesvm.data.store import Store
 from saddlesvm.estimators.base import Labels, Training, draw_seed, option_of
 from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import (
@@ -66,22 +64,10 @@ def is_distributed(X: Matrix) -> bool:
 
     They are a Dask collection, or a list of blocks that workers compute (delayed values or
     futures).
-
-    Raises
-    ------
-    ValueError
-        It is a list of files or stores.
     """
     if hasattr(X, "__dask_graph__"):
         return True
-    if not (isinstance(X, (list, tuple)) and X):
-        return False
-    if all(isinstance(x, (str, os.PathLike, Store)) for x in X):
-        raise ValueError(
-            "X is a list of files or stores: write them to one store (saddlesvm convert), or give a "
-            "Dask cluster delayed blocks: [dask.delayed(load)(path) for path in paths]"
-        )
-    return all(map(is_task, X))
+    return isinstance(X, (list, tuple)) and bool(X) and all(map(is_task, X))
 
 
 def refuse_cluster(X: Matrix, what: str, instead: str) -> None:
