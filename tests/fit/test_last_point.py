@@ -101,8 +101,8 @@ def test_the_solvers_of_small_problems_do_so_too(loss: Loss) -> None:
     problem = small_problem(loss, C=5.0)
     limits = Limits(tol=0.0, max_epochs=2, certify_every=2, keep="last")
     result, state = fit(problem, Auto(), limits), driven(problem, Auto(), epochs=2)
-    work = state.inner.work
-    assert np.array_equal(result.coef, work.small.feature_weights(work.found.u[None])[0, :-1])
+    inner = state.inner
+    assert np.array_equal(result.coef, inner.small.feature_weights(inner.ends.last.u)[0, :-1])
     is_its_own(problem, result)
 
 

@@ -31,9 +31,9 @@ from saddlesvm.problem.intercepts import Absent, Intercept
 from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.small.interior_point import InteriorPoint
-from saddlesvm.solvers.small.small_newton import SmallNewton
+from saddlesvm.runtime.threads import blas_for
+from saddlesvm.solvers.small.dense import Small
+from saddlesvm.solvers.small.small_solver import DENSE, INTERIOR, solve_together
 
 RANK = 1e-14  # share of the largest k(x, x) below which a pivot counts as zero
 # Updates of slopes, in pair steps, that take as long as twenty Newton steps on nothing (measured)
@@ -89,14 +89,13 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
     linear = make_problem(
         rows, problem.y, problem.loss, C=problem.C, weights=weights, intercept=intercept
     )
-    solver: SmallNewton | InteriorPoint = InteriorPoint()
-    if is_smooth(problem.loss):
-        solver = SmallNewton()
-    state = solver.init(linear, 0)
-    state = solver.step(linear, state, Budget(MOST_STEPS * problem.n, relative_gap))
-    if not np.isfinite(state.alpha).all():
+    phase = DENSE if is_smooth(problem.loss) else INTERIOR
+    with blas_for(0.0), np.errstate(all="ignore"):
+        ends = solve_together(phase, Small(linear), relative_gap, MOST_STEPS)
+    alpha = linear.scatter(ends.a[0])
+    if not np.isfinite(alpha).all():
         return None
-    return nearest_feasible(problem, problem.C * state.alpha)
+    return nearest_feasible(problem, problem.C * alpha)
 
 
 def factor_of(problem: KernelProblem) -> np.ndarray:

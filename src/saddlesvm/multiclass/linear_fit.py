@@ -36,7 +36,7 @@ from saddlesvm.runtime.clock import limit_step
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
 from saddlesvm.solvers.auto import Auto
-from saddlesvm.solvers.small.small_newton import small_phase
+from saddlesvm.solvers.small.small_solver import small_phase
 
 AUTO = Auto()
 AT_ONCE = 2**22  # dual variables that are made sparse at once; derived: 32 MB

@@ -21,7 +21,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.small.dense import Small
-from saddlesvm.solvers.small.small_newton import SMALL
+from saddlesvm.solvers.small.small_solver import solve_together
 
 EAGERNESS = 0.9  # share of the requested gap at which the steps end; guessed
 # Steps after which the classes that are left have a fit of their own; guessed.
@@ -65,9 +65,10 @@ def solve_classes(
     with blas_for(0.0), np.errstate(all="ignore"):
         small = Small(problem)
         several = small.side_by_side(y, 1.0 if weights is None else weights)
-        found = SMALL[phase].together(several, EAGERNESS * limits.tol, MOST_STEPS)
+        ends = solve_together(phase, several, EAGERNESS * limits.tol, MOST_STEPS)
+        W = small.feature_weights(ends.u)
         solved = clock()
-        certificates = certificates_of(problem, y, weights, found.w, found.a)
+        certificates = certificates_of(problem, y, weights, W, ends.a)
     # Each class is charged an equal part of the time: of solving, and of certifying.
     seconds = (solved - began) / len(y), (clock() - solved) / len(y)
 
@@ -75,7 +76,7 @@ def solve_classes(
     results = {}
     for k, certificate in enumerate(certificates):
         if certificate.sound and limits.prove(certificate):
-            end = found.w[k], found.a[k], int(found.steps[k])
+            end = W[k], ends.a[k], int(ends.steps[k])
             label = subs[k].label
             results[k] = make_result(problem, phase, label, certificate, end, seconds, limits)
     return results

@@ -51,7 +51,7 @@ from saddlesvm.solvers.phases import (
     followed_gaps,
     in_words,
 )
-from saddlesvm.solvers.small.small_newton import SMALL, small_phase
+from saddlesvm.solvers.small.small_solver import SMALL, small_phase
 
 if TYPE_CHECKING:
     from saddlesvm.solvers.base import SolverBase

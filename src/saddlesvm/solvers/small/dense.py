@@ -1,50 +1,52 @@
-"""A small problem as one matrix in float64, and the state of a solver that works on it."""
+"""Small problems as one matrix in float64, and the loop of the methods that work on them.
+
+Several problems over the same rows take their steps together, as arrays with a row for each. The
+methods are Newton's (:mod:`.small_newton`) and an interior point method (:mod:`.interior_point`).
+"""
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from saddlesvm.problem.bounds import dual_of, primal_of
-from saddlesvm.problem.certificate import Point, relative
+from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import ArrayMethods, methods_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.clock import clock, time_is_up
-from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
-from saddlesvm.solvers.small.small_equations import RAISED, RAISED_FURTHER, SmallEquations
+from saddlesvm.solvers.small.small_equations import (
+    RAISED,
+    RAISED_FURTHER,
+    SmallEquations,
+    products,
+)
 
 LEAST_DIAGONAL = 1e-300  # of a matrix of inner products, beside which a lift is measured
 
 
 class FoundWeights(NamedTuple):
-    """A point of a run, or of several runs with a row for each.
-
-    Its weights, its dual point, and their objectives in the C form.
-    """
+    """Points of runs with a row for each: weights, dual points, and objectives in the C form."""
 
     u: np.ndarray
     alpha: np.ndarray
-    primal: Any
-    dual: Any
+    primal: np.ndarray
+    dual: np.ndarray
 
 
 class Small:
-    """The rows that take part in a problem as one matrix.
+    """The rows that take part in K problems as one matrix, with labels and weights for each.
 
     Attributes
     ----------
     Z : ndarray of shape (n, m)
         The rows, the virtual feature last. If there are fewer rows than features, rows of length n
         (and one) with the same inner products, so that all systems of equations are small.
-    y : ndarray of shape (n,)
-    s : ndarray of shape (n,) or 1.0
+    y : ndarray of shape (K, n)
+    s : ndarray of shape (K, n) or 1.0
     penalty : ndarray of shape (m,)
         1, but 0 for a free intercept, and if a weight is charged its size.
     bar : float
@@ -61,9 +63,9 @@ class Small:
         self.problem = problem
         self.C = problem.C
         self.loss = problem.loss
-        self.y = terms.y
+        self.y = terms.y[None]
         self.size = int(terms.y.size)
-        self.s: Any = terms.weights if terms.weights.size else 1.0
+        self.s: Any = terms.weights[None] if terms.weights.size else 1.0
         self.methods: ArrayMethods = methods_of(problem.loss)
         rows = problem.X.float64_matrix()
         if self.size < rows.shape[0]:
@@ -149,57 +151,151 @@ class Small:
         return u
 
     def balance(self, a: np.ndarray) -> np.ndarray:
-        """Return dual variables with the sum that a free intercept asks for."""
-        problem = self.problem
-        return problem.gather(problem.balance(problem.scatter(a)))
+        """Return the dual variables of a single problem with the sum that its intercept asks for.
 
-    def evaluate(
-        self, u: np.ndarray, z: np.ndarray, a: np.ndarray, pull: np.ndarray | None = None
-    ) -> FoundWeights:
-        """Return the objectives of weights with margins z, and of a dual point.
-
-        The dual point is balanced for the sum that a free intercept asks for, and shortened if the
-        penalty bounds its pull. `pull` is ``w(a)`` if that is known.
+        An array of shape (1, n), as the given one.
         """
+        problem = self.problem
+        return problem.gather(problem.balance(problem.scatter(a[0])))[None]
+
+    def evaluate(self, u: np.ndarray, a: np.ndarray, z: np.ndarray | None = None) -> FoundWeights:
+        """Return the objectives of weights and of dual points.
+
+        A dual point is balanced for the sum that a free intercept asks for, and shortened if the
+        penalty bounds its pull. `z` are the margins of the weights, if they are known.
+        """
+        if z is None:
+            z = products(u, self.Z.T)
         if self.problem.intercept.constrained:
             a = self.balance(a)
-            pull = None
         if self.bar:
             # R* is zero within the bounds of the pull, and infinite beyond.
-            most = np.abs(self.C * (a @ self.Z)).max(axis=-1, keepdims=True)
+            most = np.abs(self.C * (a @ self.Z)).max(axis=1, keepdims=True)
             a = a * np.minimum(1.0, self.bar / most)
-            charged = self.bar * np.abs(u).sum(axis=-1)
+            charged = self.bar * np.abs(u).sum(axis=1)
             conjugate: Any = 0.0
         else:
-            pull = self.weights(a) if pull is None else pull
+            pull = self.weights(a)
             charged = 0.5 * ((u * u) @ self.penalty)
-            conjugate = 0.5 * (pull * pull).sum(axis=-1)
+            conjugate = 0.5 * (pull * pull).sum(axis=1)
         # P = R(w) + C sum s phi(z), and D = -R*(v) - C sum s phi*(-a / s).
-        of_rows: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=-1)
-        primal = primal_of(self.C, self.add_losses(z), charged)
+        of_rows: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=1)
+        primal: Any = primal_of(self.C, self.add_losses(z), charged)
         return FoundWeights(u, a, primal, dual_of(self.C, of_rows, conjugate))
 
     def add_losses(self, z: np.ndarray) -> np.ndarray:
         """Return ``sum_i s_i phi_i(z_i)`` of each run."""
-        return (self.s * self.methods.value(self.loss, z, self.y)).sum(axis=-1)
+        return (self.s * self.methods.value(self.loss, z, self.y)).sum(axis=1)
 
 
-@dataclass(frozen=True)
-class Together:
-    """The ends of several runs.
+class Runs(ABC):
+    """The points that the runs of a method stand at, one for each of K problems.
 
     Attributes
     ----------
-    w : ndarray of shape (K, d + 1)
-        Weights of the features.
-    a : ndarray of shape (K, n)
-        Feasible multipliers.
-    steps : int ndarray of shape (K,)
+    words : tuple of str
+        What a step is called, and what the rows do that :meth:`count_active` counts.
+    are_together : bool
+        True if the runs of several problems take their steps together.
     """
 
-    w: np.ndarray
-    a: np.ndarray
-    steps: np.ndarray
+    words: ClassVar[tuple[str, str]]
+    are_together: bool = True
+
+    @abstractmethod
+    def take_step(self) -> np.ndarray:
+        """Take a step of each run; return about the gaps or less, NaN if a run gains nothing."""
+
+    @abstractmethod
+    def point(self) -> FoundWeights:
+        """Return weights and dual points, with their objectives."""
+
+    @abstractmethod
+    def pick(self, chosen: np.ndarray) -> Self:
+        """Return some of the runs."""
+
+    @abstractmethod
+    def count_active(self) -> int:
+        """Return how many rows bend, or have free dual variables."""
+
+
+class Ends:
+    """The best weights and the best dual points of runs, which need not come from the same step.
+
+    Attributes
+    ----------
+    u : ndarray of shape (K, m)
+    a : ndarray of shape (K, n)
+        Feasible dual variables.
+    primal, dual : ndarray of shape (K,)
+        Objectives in the C form.
+    steps : int ndarray of shape (K,)
+    stuck : bool ndarray of shape (K,)
+        True if rounding leaves nothing to gain.
+    last : FoundWeights or None
+        The last points that were evaluated.
+    """
+
+    def __init__(self, small: Small) -> None:
+        count = len(small.y)
+        self.u = np.zeros((count, small.Z.shape[1]))
+        self.a = np.zeros(small.y.shape)
+        # Zero weights are the first upper bound. phi*(0) = 0 for every loss.
+        self.primal: np.ndarray = small.C * small.add_losses(self.a)
+        self.dual = np.zeros(count)
+        self.steps = np.zeros(count, dtype=int)
+        self.stuck = np.zeros(count, dtype=bool)
+        self.last: FoundWeights | None = None
+
+    def keep(self, live: np.ndarray, found: FoundWeights) -> None:
+        """Keep the better objectives of the runs `live`, and what belongs to them."""
+        self.last = found
+        lower = (found.primal < self.primal[live]).tolist()
+        higher = (found.dual > self.dual[live]).tolist()
+        for k, run in enumerate(live.tolist()):
+            if lower[k]:
+                self.u[run] = found.u[k]
+                self.primal[run] = found.primal[k]
+            if higher[k]:
+                self.a[run] = found.alpha[k]
+                self.dual[run] = found.dual[k]
+
+    def gaps(self) -> np.ndarray:
+        """Return the relative gaps."""
+        size = np.maximum(np.abs(self.primal), np.abs(self.dual))
+        return (self.primal - self.dual) / np.where(size > 0.0, size, 1.0)
+
+
+def advance(
+    runs: Runs, ends: Ends, relative_gap: float, most: int, live: np.ndarray | None = None
+) -> None:
+    """Let runs take steps until each has come to the gap, or gains nothing; `most` steps at most.
+
+    `live` are the numbers of the runs among the ends; all by default.
+    """
+    if live is None:
+        live = np.arange(ends.steps.size)
+    for step in range(1, most + 1):
+        gaps = runs.take_step()
+        ends.steps[live] += 1
+
+        # Objectives are computed at the end, and once a gap may be small enough, or is no number.
+        near = ~(gaps > relative_gap * ends.primal[live])
+        if step == most:
+            near[:] = True
+        if not near.any():
+            continue
+        ends.stuck[live] = ~np.isfinite(gaps)
+        ends.keep(live, runs.point())
+
+        # Runs that have ended leave the others.
+        going = ~near | ((ends.gaps()[live] > relative_gap) & ~ends.stuck[live])
+        if going.all():
+            continue
+        if not going.any():
+            break
+        live = live[going]
+        runs = runs.pick(going)
 
 
 def lower_factor(gram: np.ndarray) -> np.ndarray:
@@ -213,160 +309,3 @@ def lower_factor(gram: np.ndarray) -> np.ndarray:
             return np.ascontiguousarray(factor)
         largest = max(float(gram.diagonal().max()), LEAST_DIAGONAL)
         lift = max(RAISED_FURTHER * lift, RAISED * largest)
-
-
-@dataclass
-class SmallWork:
-    """The matrix of the problem, and what the last step found; a resumed run makes them anew."""
-
-    small: Small | None = None
-    found: FoundWeights | None = None
-
-
-@dataclass
-class SmallState(State):
-    """The state of a run on a small problem; an epoch is one step.
-
-    Attributes
-    ----------
-    w : ndarray of shape (d + 1,)
-        The best weights so far.
-    alpha : ndarray of shape (n_all,)
-        The best dual point so far.
-    primal, dual : float
-        Their objectives, in the C form.
-    stuck : bool
-        True if rounding leaves nothing to gain.
-    at : object
-        The point that the run stands at, as its solver has it.
-    """
-
-    estimate_is_gap: bool = True
-    alpha: np.ndarray = field(default_factory=nothing)
-    primal: float = np.inf
-    dual: float = -np.inf
-    stuck: bool = False
-    steps: int = 0
-    at: Any = field(default=None, repr=False)
-    work: SmallWork = field(default_factory=SmallWork, repr=False)
-
-
-@dataclass(frozen=True)
-class SmallSolver(SolverBase, ABC):
-    """The base class of the solvers of small problems: steps until the budget is used up."""
-
-    def init(self, problem: Problem, seed: int, start: Point | None = None) -> SmallState:
-        """Begin at zero, or at the starting point."""
-        state = SmallState(
-            w=np.zeros(problem.n_features + 1),
-            alpha=np.zeros(problem.y.size),
-            active=problem.members.size,
-        )
-        small = Small(problem)
-        state.work.small = small
-        with blas_for(0.0), np.errstate(all="ignore"):
-            u = small.start(start)
-            state.at = self.begin(small, u)
-            state.primal = float(small.C * small.add_losses(np.zeros(small.size)))
-            # The zero weights' objective is the first upper bound, whatever the run begins at.
-            if start is None or start.alpha is None or not start.alpha.any():
-                # phi*(0) = 0 for every loss, and no objective is below zero.
-                state.dual = 0.0
-                state.estimate = 1.0
-                return state
-            found = small.evaluate(u, small.Z @ u, problem.gather(start.alpha))
-            best = self._keep_better(state, small, found, None)
-            if best is not None:
-                state.w = small.feature_weights(best[None])[0]
-        return state
-
-    @abstractmethod
-    def together(self, small: Small, relative_gap: float, most: int) -> Together:
-        """Return the ends of runs from zero, of several problems without a free intercept.
-
-        Parameters
-        ----------
-        small : Small
-            Of :meth:`Small.side_by_side`.
-        relative_gap : float
-            That each run comes to, unless rounding leaves nothing to gain.
-        most : int
-            Steps of a run.
-        """
-
-    @abstractmethod
-    def begin(self, small: Small, u: np.ndarray) -> Any:
-        """Return the point that the run begins at, near the weights u."""
-
-    @abstractmethod
-    def move(self, state: SmallState, small: Small) -> float:
-        """Do one step, and return about what the gap is then, or less."""
-
-    @abstractmethod
-    def judge(self, state: SmallState, small: Small) -> FoundWeights:
-        """Return the point that the run stands at, with its objectives."""
-
-    def step(self, problem: Problem, state: SmallState, budget: Budget) -> SmallState:
-        """Do steps until the estimate is as small as asked for, or the budget is used up."""
-        small = state.work.small
-        assert small is not None
-        began = clock()
-        before = state.epochs
-        # An epoch is a step, which visits all rows.
-        until = before + max(1, budget.rows // small.size)
-        best = None
-        with blas_for(0.0), np.errstate(all="ignore"):
-            while self._goes_on(state, until, budget):
-                gap = self.move(state, small)
-                state.steps += 1
-                state.epochs += 1.0
-                state.rows_touched += small.size
-
-                # Objectives are computed at the end, and when the gap looks small enough; the
-                # primal does not rise by much.
-                is_late = clock() - began > budget.seconds or time_is_up()
-                is_near = not gap > budget.relative_gap * abs(state.primal)
-                if is_late or is_near or state.stuck or state.epochs >= until:
-                    found = self.judge(state, small)
-                    state.work.found = found
-                    best = self._keep_better(state, small, found, best)
-                if is_late:
-                    break
-            if state.epochs == before:
-                # There is nothing to do, which counts as an epoch, too.
-                state.epochs += 1.0
-            if best is not None:
-                state.w = small.feature_weights(best[None])[0]
-        return state
-
-    def _goes_on(self, state: SmallState, until: float, budget: Budget) -> bool:
-        """Return True if another step is due."""
-        if state.epochs >= until or state.stuck:
-            return False
-        return state.estimate > budget.relative_gap
-
-    def _keep_better(
-        self, state: SmallState, small: Small, found: FoundWeights, best: np.ndarray | None
-    ) -> np.ndarray | None:
-        """Keep the better objectives of the best and the new ones; return the best weights."""
-        # The best primal and the best dual point need not come from the same step.
-        if found.dual > state.dual:
-            state.dual = float(found.dual)
-            state.alpha = small.problem.scatter(found.alpha)
-        if found.primal < state.primal:
-            state.primal = float(found.primal)
-            best = found.u
-        state.estimate = relative(state.primal - state.dual, state.primal, state.dual)
-        return best
-
-    def solution(self, problem: Problem, state: SmallState) -> Point:
-        """Return the best primal and the best dual point so far."""
-        return Point(state.w, state.alpha)
-
-    def last_point(self, problem: Problem, state: SmallState) -> Point:
-        """Return the point of the last step; the best one if a resumed run has done none."""
-        found = state.work.found
-        small = state.work.small
-        if found is None or small is None:
-            return self.solution(problem, state)
-        return Point(small.feature_weights(found.u[None])[0], problem.scatter(found.alpha))

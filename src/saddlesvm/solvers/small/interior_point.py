@@ -35,15 +35,13 @@ elimination.
 from __future__ import annotations
 
 import copy
-import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.solvers.base import SAME_SLOPES
-from saddlesvm.solvers.small.dense import FoundWeights, Small, SmallSolver, SmallState, Together
+from saddlesvm.solvers.small.dense import FoundWeights, Runs, Small
 from saddlesvm.solvers.small.small_equations import inner, products, solve
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go; Mehrotra's
@@ -60,7 +58,7 @@ MOST_STEPS = 60  # after which rounding has won
 WELL_AHEAD = 30.0
 
 
-class Box:
+class Box(Runs):
     """The duals of K problems over the same rows, and the points that their runs stand at.
 
     Attributes
@@ -71,6 +69,9 @@ class Box:
         True if each row has one variable; a run alone may have rows with two, one for each sign.
     row : ndarray of shape (k,)
         The row that a variable belongs to, if they are not single.
+    steps : int
+        Steps of the runs so far.
+    small : Small
     rows : Small
         The rows, and the weights' own.
     sigma, upper, cost : ndarray of shape (K, k)
@@ -89,10 +90,14 @@ class Box:
         The sums of the products of ways and slacks.
     """
 
+    words: ClassVar[tuple[str, str]] = "interior point step", "rows within their bounds"
+
     def __init__(self, small: Small) -> None:
-        y = np.atleast_2d(small.y)
+        y = small.y
         curved = is_smooth(small.loss)
         self.curved = curved
+        self.steps = 0
+        self.small = small
         self.rows = small.with_axes()
         self.size = small.size
 
@@ -119,6 +124,7 @@ class Box:
         up = most > 0.0
         down = (least < 0.0) & ~straight
         self.single = bool((up ^ down).all())
+        self.are_together = self.single or len(y) == 1
         if self.single:
             self.sigma = np.where(up, 1.0, -1.0)
             self.upper = np.where(up, most - self.fixed, -least)
@@ -181,9 +187,10 @@ class Box:
         self.slacks[:, 0] = mu / self.ways[:, 0]
         self.slacks[:, 1] = mu / self.ways[:, 1]
 
-    def pick(self, chosen: np.ndarray) -> Box:
-        """Return the runs of some of the problems."""
+    def pick(self, chosen: np.ndarray) -> Self:
+        """Return some of the runs."""
         some = copy.copy(self)
+        some.small = self.small.pick(chosen)
         for name in ("sigma", "upper", "cost", "fixed", "ways", "slacks", "w", "z", "paired"):
             setattr(some, name, getattr(self, name)[chosen])
         if self.curved:
@@ -200,6 +207,67 @@ class Box:
             return values
         # A row with two variables, one for each sign, adds both up.
         return np.bincount(self.row, values[0], self.fixed.shape[1])[None]
+
+    def take_step(self) -> np.ndarray:
+        """Take a step of each run; return a share of the sums of ways times slacks, times C."""
+        small = self.rows
+        ways = self.ways
+        slacks = self.slacks
+        sigma = self.sigma
+
+        # The inverse of D = R + p/t + q/(u - t), and the slopes of the variables' terms.
+        quotients = slacks / ways
+        weight = quotients[:, 0] + quotients[:, 1]
+        slope = sigma * self.of_variables(self.z)
+        slope += self.cost
+        if self.curved:
+            slope += self.ridge * ways[:, 0]
+            weight += self.ridge
+        np.divide(1.0, weight, out=weight)
+        factors = small.equations.factors(self.of_rows(weight))
+
+        # The variables fall by `falls` if w stays, and by `signed` for each unit of a margin.
+        falls = weight * slope
+        signed = weight * sigma
+        right = small.C * products(self.alpha(ways[:, 0] - falls), small.Z)
+        right -= small.penalty * self.w
+
+        # The predictor, without mu: the changes of the ways, relative to them; those of the slacks
+        # and these add up to -1.
+        dz = products(solve(factors, right), small.Z.T)
+        dt = signed * self.of_variables(dz)
+        dt += falls
+        np.negative(dt, out=dt)
+        relative = dt[:, None] / ways
+        first = slacks * dt[:, None]
+        course = (
+            self.paired.tolist(),
+            np.add.reduce(flat(first), axis=1).tolist(),
+            inner(flat(first), flat(relative)).tolist(),
+            np.minimum.reduce(flat(relative), axis=1).tolist(),
+            np.maximum.reduce(flat(relative), axis=1).tolist(),
+        )
+
+        # The corrector, with a mu that the predictor's lengths give, and its products of second
+        # order.
+        count = 2.0 * self.upper.shape[1]
+        mu = [aimed_sum(*one) / count for one in zip(*course, strict=True)]
+        aim = (np.array(mu)[:, None, None] + first * (1.0 + relative)) / ways
+        rises = weight * (aim[:, 0] + aim[:, 1])
+        right += small.C * products(self.of_rows(sigma * rises), small.Z)
+        dw = solve(factors, right)
+        dz = products(dw, small.Z.T)
+        dt = rises - falls
+        dt -= signed * self.of_variables(dz)
+        dt = dt[:, None]
+        aim -= slacks
+        dslacks = aim - quotients * dt
+
+        self.move(dw, dz, dt, dslacks)
+        self.steps += 1
+        if self.steps >= MOST_STEPS:
+            return np.full(len(self.w), np.nan)
+        return (small.C / WELL_AHEAD) * self.paired
 
     def move(self, dw: np.ndarray, dz: np.ndarray, dt: np.ndarray, dslacks: np.ndarray) -> None:
         """Move by changes of the weights, margins, ways and slacks as far as the bounds allow."""
@@ -233,54 +301,23 @@ class Box:
         put = np.where(is_low, 0.0, np.where(is_high, self.upper, t))
         return np.where(self.ridge > 0.0, t, put) if self.curved else put
 
-    def point(self, bar: float) -> tuple[np.ndarray, np.ndarray]:
+    def point(self) -> FoundWeights:
         """Return weights and the rows' dual variables, zero or at a bound if they tend to it."""
+        small = self.small
         alpha = self.alpha(self.at_their_bounds())
-        if not bar:
-            return self.w, alpha
+        if not small.bar:
+            return small.evaluate(self.w, alpha)
         # How far the pull of a weight is from its bound: a weight that is closer to zero than its
         # pull to the bound is zero in the limit (strict complementarity).
         own = np.abs(self.alpha(self.ways[:, 0])[:, self.size :])
-        inside = 1.0 - own * (self.rows.C / bar)
+        inside = 1.0 - own * (small.C / small.bar)
         w = np.where(MIDDLE * inside > np.abs(self.w), 0.0, self.w)
-        return w, alpha[:, : self.size]
+        return small.evaluate(w, alpha[:, : self.size])
 
-
-@dataclass(frozen=True)
-class InteriorPoint(SmallSolver):
-    """Mehrotra's predictor and corrector on the dual, in NumPy."""
-
-    name: ClassVar[str] = "interior_point"
-
-    def together(self, small: Small, relative_gap: float, most: int) -> Together:
-        box = Box(small)
-        if box.single or len(small.y) == 1:
-            return run_together(small, box, relative_gap, most)
-        # Rows with two variables: one run after the other.
-        each = [small.pick(np.array([k])) for k in range(len(small.y))]
-        alone = [run_together(one, Box(one), relative_gap, most) for one in each]
-        return Together(
-            w=np.concatenate([one.w for one in alone]),
-            a=np.concatenate([one.a for one in alone]),
-            steps=np.concatenate([one.steps for one in alone]),
-        )
-
-    def begin(self, small: Small, u: np.ndarray) -> Box:
-        return Box(small)
-
-    def move(self, state: SmallState, small: Small) -> float:
-        [gap] = take_step(state.at)
-        state.stuck = state.steps + 1 >= MOST_STEPS or not math.isfinite(gap)
-        return float(gap) / WELL_AHEAD
-
-    def judge(self, state: SmallState, small: Small) -> FoundWeights:
-        box: Box = state.at
-        # Variables that do not tend to a bound: the rows on the margin.
-        t = box.at_their_bounds()
-        state.active = int(np.count_nonzero((t > 0.0) & (t < box.upper)))
-        state.remark = f"interior point step {state.steps}: {state.active} rows within their bounds"
-        [u], [a] = box.point(small.bar)
-        return small.evaluate(u, small.Z @ u, a)
+    def count_active(self) -> int:
+        """Return how many variables tend to no bound: the rows on the margin."""
+        t = self.at_their_bounds()
+        return int(np.count_nonzero((t > 0.0) & (t < self.upper)))
 
 
 def conjugate_pieces(
@@ -309,67 +346,9 @@ def conjugate_pieces(
     ridge = np.where(trial != 0.0, 4.0 * (whole - 2.0 * half) / trial**2, 0.0)
     slope = np.where(trial != 0.0, whole / trial - 0.5 * ridge * trial, 0.0)
     # r a^2 / 2 <= the losses at zero weights; twice that a is out of reach for an optimum.
-    losses = np.reshape(small.add_losses(zero), (-1, 1))
+    losses = small.add_losses(zero)[:, None]
     farthest = np.sign(ends) * 2.0 * np.sqrt(2.0 * losses / ridge)
     return np.where(is_open, farthest, ends), slope, ridge
-
-
-def take_step(box: Box) -> np.ndarray:
-    """Take one step of each run, in place; return the sums of ways times slacks, times C."""
-    small = box.rows
-    ways = box.ways
-    slacks = box.slacks
-    sigma = box.sigma
-
-    # The inverse of D = R + p/t + q/(u - t), and the slopes of the variables' terms.
-    quotients = slacks / ways
-    weight = quotients[:, 0] + quotients[:, 1]
-    slope = sigma * box.of_variables(box.z)
-    slope += box.cost
-    if box.curved:
-        slope += box.ridge * ways[:, 0]
-        weight += box.ridge
-    np.divide(1.0, weight, out=weight)
-    factors = small.equations.factors(box.of_rows(weight))
-
-    # The variables fall by `falls` if w stays, and by `signed` for each unit of a margin.
-    falls = weight * slope
-    signed = weight * sigma
-    right = small.C * products(box.alpha(ways[:, 0] - falls), small.Z)
-    right -= small.penalty * box.w
-
-    # The predictor, without mu: the changes of the ways, relative to them; those of the slacks and
-    # these add up to -1.
-    dz = products(solve(factors, right), small.Z.T)
-    dt = signed * box.of_variables(dz)
-    dt += falls
-    np.negative(dt, out=dt)
-    relative = dt[:, None] / ways
-    first = slacks * dt[:, None]
-    course = (
-        box.paired.tolist(),
-        np.add.reduce(flat(first), axis=1).tolist(),
-        inner(flat(first), flat(relative)).tolist(),
-        np.minimum.reduce(flat(relative), axis=1).tolist(),
-        np.maximum.reduce(flat(relative), axis=1).tolist(),
-    )
-
-    # The corrector, with a mu that the predictor's lengths give, and its products of second order.
-    count = 2.0 * box.upper.shape[1]
-    mu = [aimed_sum(*one) / count for one in zip(*course, strict=True)]
-    aim = (np.array(mu)[:, None, None] + first * (1.0 + relative)) / ways
-    rises = weight * (aim[:, 0] + aim[:, 1])
-    right += small.C * products(box.of_rows(sigma * rises), small.Z)
-    dw = solve(factors, right)
-    dz = products(dw, small.Z.T)
-    dt = rises - falls
-    dt -= signed * box.of_variables(dz)
-    dt = dt[:, None]
-    aim -= slacks
-    dslacks = aim - quotients * dt
-
-    box.move(dw, dz, dt, dslacks)
-    return small.C * box.paired
 
 
 def flat(values: np.ndarray) -> np.ndarray:
@@ -404,49 +383,3 @@ def aimed_sum(total: float, one: float, two: float, least: float, largest: float
     left = rest * total + (rest * length - slack_length) * one - slack_length * length * two
     left /= total or 1.0
     return total * left * left * left
-
-
-def run_together(small: Small, box: Box, relative_gap: float, most: int) -> Together:
-    """Return the ends of runs that begin at a box; see :meth:`SmallSolver.together`."""
-    rows = small
-    live = np.arange(len(small.y))
-    u = np.zeros(box.w.shape)
-    a = np.zeros(small.y.shape)
-    steps = np.zeros(live.size, dtype=int)
-    primal = small.C * small.add_losses(np.zeros(small.y.shape))
-    dual = np.zeros(live.size)
-    last = min(most, MOST_STEPS)
-    for step in range(1, last + 1):
-        gaps = take_step(box)
-
-        # Objectives are computed if the gap at the bounds may be small enough, or is no number.
-        near = ~(gaps > WELL_AHEAD * relative_gap * primal[live])
-        if step == last:
-            near[:] = True
-        elif not near.any():
-            continue
-        w, alpha = box.point(small.bar)
-        found = small.evaluate(w, products(w, small.Z.T), alpha)
-        lower = near & (found.primal < primal[live])
-        higher = near & (found.dual > dual[live])
-        u[live[lower]] = w[lower]
-        primal[live[lower]] = found.primal[lower]
-        a[live[higher]] = found.alpha[higher]
-        dual[live[higher]] = found.dual[higher]
-
-        # Runs that have come to the gap, or to the end of what rounding allows, leave the others.
-        best = primal[live]
-        bound = dual[live]
-        is_open = best - bound > relative_gap * np.maximum(np.abs(best), np.abs(bound))
-        going = ~near
-        if step < last:
-            going |= is_open & np.isfinite(gaps)
-        if going.all():
-            continue
-        steps[live[~going]] = step
-        if not going.any():
-            break
-        live = live[going]
-        box = box.pick(going)
-        small = small.pick(going)
-    return Together(rows.feature_weights(u), a, steps)

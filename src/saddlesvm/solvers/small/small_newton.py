@@ -15,37 +15,20 @@ scale linear SVMs".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+import copy
+from typing import ClassVar, Self
 
 import numpy as np
 
 from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.intercepts import SEARCH_STEPS
-from saddlesvm.problem.loss import has_bounded_slopes, traits_of
-from saddlesvm.problem.penalties import L1
-from saddlesvm.problem.problem import Problem
-from saddlesvm.rows.matrix import is_little
-from saddlesvm.solvers.bracket import Bracket
-from saddlesvm.solvers.curvature import coordinate_curvature
-from saddlesvm.solvers.small.dense import FoundWeights, Small, SmallSolver, SmallState, Together
-from saddlesvm.solvers.small.interior_point import InteriorPoint
+from saddlesvm.solvers.bracket import LINE_TOLERANCE, Bracket
+from saddlesvm.solvers.small.dense import FoundWeights, Runs, Small
 from saddlesvm.solvers.small.small_equations import inner, products, solve
 
-# The phases of small problems, in the words of a trace.
-DENSE = "dense Newton"
-INTERIOR = "interior point"
-# Dense problems are small here up to so many times the values that are small everywhere; if the
-# loss has kinks, only from this ``C ||x_i||^2`` of the median row on: descent solves easier ones in
-# a few epochs. Measured on digits and on 2,000 x 95 to 30,000 x 8: beside the solvers for any size,
-# smooth losses take .46 to 1.12 of the time up to 2.5 times, and .6 to 1.57 at 4 times; the hinge
-# .36 to 1.02 with C = 1 and 100, and 3 to 4 with C = .01 (27 November 2026).
-LARGER = 2.5
-STEEP = 10.0
 
-
-class At(NamedTuple):
-    """The points that runs stand at.
+class NewtonRuns(Runs):
+    """The points that runs of Newton's method stand at.
 
     Attributes
     ----------
@@ -55,186 +38,119 @@ class At(NamedTuple):
         Margins, multipliers, and second derivatives of the rows' terms.
     pull : ndarray of shape (K, m)
         ``C sum_i a_i x_i``.
+    gaps : ndarray of shape (K,)
+        The gaps of multipliers that are slopes: half the squared gradient.
     """
 
-    u: np.ndarray
-    z: np.ndarray
-    a: np.ndarray
-    bend: np.ndarray
-    pull: np.ndarray
+    words: ClassVar[tuple[str, str]] = "Newton step", "rows bend"
 
-
-@dataclass(frozen=True)
-class SmallNewton(SmallSolver):
-    """Newton's method on the primal, in NumPy."""
-
-    name: ClassVar[str] = "dense_newton"
-
-    def together(self, small: Small, relative_gap: float, most: int) -> Together:
-        return run_together(small, relative_gap, most)
-
-    def begin(self, small: Small, u: np.ndarray) -> At:
-        zero = np.zeros((1, u.size))
-        at_zero = stand_at(small, zero, zero @ small.Z.T)
+    def __init__(self, small: Small, u: np.ndarray) -> None:
+        self.small = small
+        self.stand_at(np.zeros((len(small.y), u.size)), np.zeros(small.y.shape))
         if not u.any():
-            return at_zero
-        at = stand_at(small, u[None], u[None] @ small.Z.T)
+            return
         # So far out that the objective is above that of zero, a smooth loss may have no curvature.
-        return at_zero if objective(small, at_zero) < objective(small, at) else at
+        at_zero = copy.copy(self)
+        self.stand_at(u[None], u[None] @ small.Z.T)
+        if at_zero.objective() < self.objective():
+            self.stand_at(at_zero.u, at_zero.z)
 
-    def move(self, state: SmallState, small: Small) -> float:
-        at: At = state.at
-        moved, gaps = take_step(small, at)
-        state.stuck = not (moved.u != at.u).any()
-        if not state.stuck:
-            state.at = moved
+    def stand_at(self, u: np.ndarray, z: np.ndarray) -> None:
+        """Stand at weights u with margins z."""
+        self.u = u
+        self.z = z
+        self.a, self.bend = self.respond(z)
+        self.pull = self.small.C * products(self.a, self.small.Z)
+
+    def respond(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows' multipliers and second derivatives at margins z."""
+        small = self.small
+        a = -small.s * small.methods.subgradient(small.loss, z, small.y)
+        bend = small.s * small.methods.curvature(small.loss, z, small.y)
+        if getattr(bend, "shape", ()) != z.shape:
+            # One number for all rows.
+            bend = np.broadcast_to(bend, z.shape)
+        return a, bend
+
+    def objective(self) -> float:
+        """Return the objective of a single run."""
+        small = self.small
+        charged = 0.5 * (small.penalty @ (self.u[0] * self.u[0]))
+        return primal_of(small.C, float(small.add_losses(self.z)[0]), float(charged))
+
+    def take_step(self) -> np.ndarray:
+        """Take a Newton step of each run; return the gaps of the multipliers."""
+        small = self.small
+        before = self.u
+        # (P + C Z' diag(bend) Z) direction = pull - P u, the negative gradient on the right.
+        factors = small.equations.factors(self.bend)
+        direction = solve(factors, self.pull - small.penalty * before)
+        dz = products(direction, small.Z.T)
+        self.search(direction, dz)
+        gradient = self.u - self.pull
+        self.gaps = 0.5 * inner(gradient, gradient)
         # With a free intercept the gap is another, as the multipliers are balanced.
-        return 0.0 if small.problem.intercept.constrained else float(gaps[0])
+        least = np.zeros(1) if small.problem.intercept.constrained else self.gaps
+        return np.where((self.u != before).any(axis=1), least, np.nan)
 
-    def judge(self, state: SmallState, small: Small) -> FoundWeights:
-        at: At = state.at
-        state.active = int(np.count_nonzero(at.bend))
-        state.remark = f"Newton step {state.steps}: {state.active} rows bend"
-        pull = small.penalty * at.pull[0]
-        return small.evaluate(at.u[0], at.z[0], at.a[0], pull)
+    def search(self, direction: np.ndarray, dz: np.ndarray) -> None:
+        """Go to the points on the lines at which the objectives are least, roughly.
 
+        A run whose objective does not fall stays.
+        """
+        small = self.small
+        # Derivatives of half a square along the lines: linear + tau quadratic.
+        penalised = small.penalty * direction
+        linear = inner(penalised, self.u)
+        quadratic = inner(penalised, direction)
+        slopes = linear - small.C * inner(self.a, dz)
+        enough = -LINE_TOLERANCE * slopes
+        lines: list[Bracket] = []
+        tau = np.ones(slopes.size)
+        for _ in range(SEARCH_STEPS):
+            # First derivatives of all lines, each at its own place.
+            z = self.z + tau[:, None] * dz
+            a, bend = self.respond(z)
+            here = linear + tau * quadratic - small.C * inner(a, dz)
+            if not lines:
+                # Most full steps are good enough.
+                if (np.abs(here) <= enough).all():
+                    break
+                lines = [Bracket(slope) for slope in slopes.tolist()]
 
-def take_step(small: Small, at: At) -> tuple[At, np.ndarray]:
-    """Return the points after a step, and the gaps of their multipliers, shape (K,)."""
-    # (P + C Z' diag(bend) Z) direction = pull - P u, the negative gradient on the right.
-    factors = small.equations.factors(at.bend)
-    direction = solve(factors, at.pull - small.penalty * at.u)
-    moved = search(small, at, direction, products(direction, small.Z.T))
-    # The gap of multipliers that are slopes is half the squared gradient.
-    gradient = moved.u - moved.pull
-    return moved, 0.5 * inner(gradient, gradient)
+            # A bracket makes the next place of the first and the second derivative; it stays at
+            # zero if the objective does not fall at first.
+            rises = quadratic + small.C * inner(bend * dz, dz)
+            following = list(map(Bracket.follow, lines, here.tolist(), rises.tolist()))
+            if following == tau.tolist():
+                break
+            tau = np.array(following)
+            if 0.0 in following:
+                falls = tau[:, None] > 0.0
+                direction = np.where(falls, direction, 0.0)
+                dz = np.where(falls, dz, 0.0)
+        self.u = self.u + tau[:, None] * direction
+        self.z = z
+        self.a = a
+        self.bend = bend
+        self.pull = small.C * products(a, small.Z)
 
+    def point(self) -> FoundWeights:
+        """Return the weights and the multipliers."""
+        small = self.small
+        if small.problem.intercept.constrained:
+            return small.evaluate(self.u, self.a, self.z)
+        primal = primal_of(small.C, small.add_losses(self.z), 0.5 * inner(self.u, self.u))
+        return FoundWeights(self.u, self.a, primal, primal - self.gaps)
 
-def stand_at(small: Small, u: np.ndarray, z: np.ndarray) -> At:
-    """Return the points of weights u with margins z."""
-    a, bend = respond(small, z)
-    return At(u, z, a, bend, small.C * products(a, small.Z))
+    def pick(self, chosen: np.ndarray) -> Self:
+        """Return some of the runs."""
+        some = copy.copy(self)
+        some.small = self.small.pick(chosen)
+        for name in ("u", "z", "a", "bend", "pull", "gaps"):
+            setattr(some, name, getattr(self, name)[chosen])
+        return some
 
-
-def respond(small: Small, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows' multipliers and second derivatives at margins z."""
-    a = -small.s * small.methods.subgradient(small.loss, z, small.y)
-    bend = small.s * small.methods.curvature(small.loss, z, small.y)
-    if getattr(bend, "shape", ()) != z.shape:
-        # One number for all rows.
-        bend = np.broadcast_to(bend, z.shape)
-    return a, bend
-
-
-def objective(small: Small, at: At) -> float:
-    """Return the objective of a single point."""
-    charged = 0.5 * (small.penalty @ (at.u[0] * at.u[0]))
-    return primal_of(small.C, float(small.add_losses(at.z[0])), float(charged))
-
-
-def search(small: Small, at: At, direction: np.ndarray, dz: np.ndarray) -> At:
-    """Return the points on the lines at which the objectives are least, roughly.
-
-    A run whose objective does not fall stays.
-    """
-    # Derivatives of half a square along the lines: linear + tau quadratic.
-    penalised = small.penalty * direction
-    linear = inner(penalised, at.u)
-    quadratic = inner(penalised, direction)
-    slopes = linear - small.C * inner(at.a, dz)
-    # A bracket for each run; it stays at zero if the objective does not fall at first.
-    lines = [Bracket(slope) for slope in slopes.tolist()]
-    places = [line.tau for line in lines]
-    if 0.0 in places:
-        falls = np.array(places)[:, None] > 0.0
-        direction = np.where(falls, direction, 0.0)
-        dz = np.where(falls, dz, 0.0)
-    for _ in range(SEARCH_STEPS):
-        # First and second derivatives of all lines, each at its own place; a bracket makes the next
-        # place of them.
-        tau = np.array(places)
-        z = at.z + tau[:, None] * dz
-        a, bend = respond(small, z)
-        slopes = linear + tau * quadratic - small.C * inner(a, dz)
-        rises = quadratic + small.C * inner(bend * dz, dz)
-        following = list(map(Bracket.follow, lines, slopes.tolist(), rises.tolist()))
-        if following == places:
-            break
-        places = following
-    u = at.u + tau[:, None] * direction
-    return At(u, z, a, bend, small.C * products(a, small.Z))
-
-
-def run_together(small: Small, relative_gap: float, most: int) -> Together:
-    """Return the ends of runs from zero; see :meth:`SmallSolver.together`."""
-    rows = small
-    count = len(small.y)
-    live = np.arange(count)
-    u = np.zeros((count, small.Z.shape[1]))
-    a = np.zeros(small.y.shape)
-    steps = np.zeros(count, dtype=int)
-    at = stand_at(small, u.copy(), np.zeros(small.y.shape))
-    primal = np.full(count, np.inf)
-    for step in range(1, most + 1):
-        moved, gaps = take_step(small, at)
-
-        # Primal objectives fall: those of earlier steps are no smaller.
-        if (gaps <= relative_gap * primal).any():
-            primal = primal_of(small.C, small.add_losses(moved.z), 0.5 * inner(moved.u, moved.u))
-        going = (gaps > relative_gap * primal) & (moved.u != at.u).any(axis=1)
-        # The last step ends all runs.
-        if step == most:
-            going[:] = False
-        at = moved
-        if going.all():
-            continue
-
-        # Runs that have ended leave the others.
-        ended = live[~going]
-        u[ended] = at.u[~going]
-        a[ended] = at.a[~going]
-        steps[ended] = step
-        if not going.any():
-            break
-        live = live[going]
-        at = At(*[values[going] for values in at])
-        small = small.pick(going)
-        primal = primal[going]
-    return Together(rows.feature_weights(u), a, steps)
-
-
-SMALL: dict[str, SmallSolver] = {DENSE: SmallNewton(), INTERIOR: InteriorPoint()}
-
-
-def small_phase(problem: Problem) -> str | None:
-    """Return the name of the solver of a small problem; None if the solvers here do not take it.
-
-    They take few values and little work in a step, with half a square as penalty, or the sum of the
-    weights' sizes with a loss of lines and parabolas.
-    """
-    intercept = problem.intercept
-    if type(problem) is not Problem or not problem.holds_rows or not intercept.homogeneous:
-        return None
-    # Sizes of weights: the interior point needs pieces of parabolas, and more rows than features.
-    if isinstance(problem.penalty, L1):
-        is_tall = problem.n_features < problem.members.size and not intercept.constrained
-        phase = INTERIOR if is_tall and traits_of(problem.loss).parabolic else None
-    elif not problem.is_plain:
-        phase = None
-    # Half a square: Newton's method if the loss has slopes everywhere, else the interior point.
-    elif problem.is_smooth:
-        phase = DENSE
-    else:
-        phase = INTERIOR if has_bounded_slopes(problem.loss) else None
-    return phase if is_small_enough(problem) else None
-
-
-def is_small_enough(problem: Problem) -> bool:
-    """Return True if the solvers here take less time than those for problems of any size."""
-    if problem.is_small:
-        return True
-    # Larger ones are dense, so that NumPy makes their sums anyway.
-    size = problem.X.n_values, problem.X.n_rows, problem.n_features
-    if problem.sparse or not problem.in_arrays or not is_little(*size, times=LARGER):
-        return False
-    return problem.is_smooth or coordinate_curvature(problem) >= STEEP
+    def count_active(self) -> int:
+        """Return how many rows bend."""
+        return int(np.count_nonzero(self.bend))
