@@ -102,17 +102,9 @@ class Regularizer:
     def _penalty_of(self, w: np.ndarray) -> float:
         if self.is_plain:
             return 0.5 * square(self.seen(w))
-        factor, _ = self.penalty.parts()
-        charged = float((self._l1(w.size) * np.abs(w)).sum())
+        factor, l1 = self.penalty.parts()
+        charged = l1 * float(np.abs(w[:-1]).sum()) + self.last_parts[1] * self._size_of_last(w)
         return 0.5 * factor * square(self.seen(w)) + charged
-
-    def _l1(self, size: int) -> np.ndarray:
-        """The factor of each absolute value, shape (d + 1,); zero where R sees none."""
-        charges = np.full(size, self.penalty.parts()[1])
-        charges[-1] = 0.0
-        if self.sees_last:
-            charges[-1] = self.last_parts[1]
-        return charges
 
     def conjugate(self, v: np.ndarray) -> float:
         """``R*(v)``."""
@@ -126,23 +118,25 @@ class Regularizer:
             # R*(t v) = t^2 R*(v) for half a square.
             half = 0.5 * square(self.seen(v))
             return lambda factor: factor * factor * half
-        sizes = self.seen(np.abs(v))
-        l1 = self.seen(self._l1(v.size))
-        if self.penalty.parts()[0] > 0.0:
-            # Half the square of soft(t v, l1).
-            return lambda factor: 0.5 * square(np.maximum(factor * sizes - l1, 0.0))
+        factor, l1 = self.penalty.parts()
+        sizes = np.abs(v[:-1])
+        last = self._size_of_last(v)
+        if factor > 0.0:
+            # Half the squares of soft(t v, l1), and of the last pull.
+            return lambda t: 0.5 * (square(np.maximum(t * sizes - l1, 0.0)) + (t * last) ** 2)
         # Zero as long as no pull is stronger than l1.
-        return lambda factor: 0.0 if (factor * sizes <= l1 * EDGE).all() else math.inf
+        strongest = max(float(sizes.max(initial=0.0)), last)
+        return lambda t: 0.0 if t * strongest <= l1 * EDGE else math.inf
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """``grad R*(v)``; v itself for half a square, zero for a penalty without a square."""
         if self.is_plain:
             return v
-        if self.penalty.parts()[0] > 0.0:
-            return soft_threshold(v, self._l1(v.size))  # type: ignore[arg-type, return-value]
-        w = np.zeros(v.size)
-        if not self.sees_last:
-            w[-1] = v[-1]
+        factor, l1 = self.penalty.parts()
+        w = np.array(v, dtype=np.float64)
+        w[:-1] = factor * soft_threshold(w[:-1], l1)  # type: ignore[arg-type]
+        if self.sees_last:
+            w[-1] = factor * w[-1]
         return w
 
     def pull_to(self, w: np.ndarray) -> np.ndarray:
@@ -180,6 +174,10 @@ class Regularizer:
         if factor > 0.0 or strongest <= l1:
             return 1.0
         return l1 / strongest
+
+    def _size_of_last(self, w: np.ndarray) -> float:
+        """The size of a regularised intercept's weight; 0 without one."""
+        return abs(float(w[-1])) if self.sees_last else 0.0
 
     def find_shortening(self, v: np.ndarray, distance: float | np.ndarray) -> float:
         """Return the share to shorten dual variables by for a finite R* at every pull so near to v.
