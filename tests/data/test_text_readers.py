@@ -152,7 +152,7 @@ def test_other_faults_of_tables(tmp_path: Path) -> None:
     fails_on(tmp_path, "t.csv", good, "column 3", "0 to 2", label=3)
     fails_on(tmp_path, "t.csv", "a,b,a\n1,2,0\n", "2 columns are named 'a'", label="a")
     fails_on(tmp_path, "t.csv", "a,b,class\n", "no rows")
-    fails_on(tmp_path, "t.csv", "1\n2\n", "no feature")
+    fails_on(tmp_path, "t.csv", "1\n2\n", "at least one feature")
     fails_on(tmp_path, "t.csv", "1,x,0\n1,2,0\n", "line 1", "header")
     fails_on(tmp_path, "t.csv", ",a,class\n0,1,2\n", "column 1 has no name")
     fails_on(tmp_path, "t.csv", b"a,b\n1,\xff\n", "UTF-8")

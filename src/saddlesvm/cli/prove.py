@@ -89,7 +89,7 @@ def check_provable(model: Estimator, preparation: Preparation, path: str) -> Non
 
 def options_for_checker(data: str, reading: Reading, table: Table) -> dict[str, object]:
     """Return the checker's options to read a text file in the same way; empty for other formats."""
-    from saddlesvm.data.column_positions import dropped_positions, label_position
+    from saddlesvm.data.column_positions import dropped_positions, label_position, number_columns
     from saddlesvm.data.streams import open_text
 
     if table.format == "libsvm":
@@ -101,7 +101,8 @@ def options_for_checker(data: str, reading: Reading, table: Table) -> dict[str, 
         first = next(line for line in file if line.strip())
     separator = max(";\t,", key=first.count)
     cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
-    names = None if table.feature_names is None else cells
-    dropped = dropped_positions(reading.drop_columns, names, len(cells), data)
-    label = label_position(reading.label, names, len(cells), None, data, dropped)
-    return {"label": label, "drop": sorted(dropped), "header": names is not None}
+    has_header = table.feature_names is not None
+    names = cells if has_header else number_columns(len(cells))
+    dropped = dropped_positions(reading.drop_columns, names, data)
+    label = label_position(reading.label, names, data, dropped)
+    return {"label": label, "drop": sorted(dropped), "header": has_header}

@@ -74,7 +74,7 @@ def choose_columns(file: ArrowFile, how: Reading) -> tuple[list[int], int | None
     """Return the positions of the features, and of the label if there is one."""
     names = file.names
     source = str(file.path)
-    dropped = dropped_positions(how.drop_columns, names, len(names), source)
+    dropped = dropped_positions(how.drop_columns, names, source)
     kept = [k for k in range(len(names)) if k not in dropped]
     # Lists are features, even in the last column, which would be the label otherwise.
     label = how.label
@@ -82,7 +82,7 @@ def choose_columns(file: ArrowFile, how: Reading) -> tuple[list[int], int | None
         label = False
     # The number of features is not the number of columns if there are lists.
     n_features = None if any(map(is_list, file.types)) else how.n_features
-    position = label_position(label, names, len(names), n_features, source, dropped)
+    position = label_position(label, names, source, dropped, n_features)
     return [k for k in kept if k != position], position
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.data.blocks import WHOLE, Block, Source, rows_in
-from saddlesvm.data.column_positions import dropped_positions, label_position
+from saddlesvm.data.column_positions import dropped_positions, label_position, number_columns
 from saddlesvm.data.data_table import MISSING_LABELS, decode_labels, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import BeginAnew, Header, Label, Reading
@@ -34,11 +34,10 @@ class LineLayout:
     Attributes
     ----------
     delimiter : str
-    names : list of str, or None
-        The names of all columns, if the file has a header.
-    n_columns : int
+    names : list of str
+        The names of all columns; "column 1" and so on, if the file has no header.
     skip : int
-        Lines of the header.
+        Lines of the header; 0 without one.
     label : int or None
         Position of the label column.
     dropped : frozenset of int
@@ -46,11 +45,15 @@ class LineLayout:
     """
 
     delimiter: str
-    names: list[str] | None
-    n_columns: int
+    names: list[str]
     skip: int
     label: int | None
     dropped: frozenset[int] = frozenset()
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.names)
 
     @property
     def features(self) -> list[int]:
@@ -58,18 +61,11 @@ class LineLayout:
         return [k for k in range(self.n_columns) if k != self.label and k not in self.dropped]
 
     @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the features, if the file has a header."""
-        if self.names is None:
-            return None
-        return [self.names[k] for k in self.features]
-
-    @property
     def label_name(self) -> str | None:
-        """Name of the label column; "column 3" in a file without names."""
+        """Name of the label column."""
         if self.label is None:
             return None
-        return f"column {self.label + 1}" if self.names is None else self.names[self.label]
+        return self.names[self.label]
 
     def converters(self, note_label: Callable[[str], float]) -> Any:
         """Return what ``np.loadtxt`` calls for cells that are not features, by column."""
@@ -80,8 +76,8 @@ class LineLayout:
 
     def column_name(self, column: int) -> str:
         """Return the name of a column for messages."""
-        if self.names is None:
-            return f"column {column + 1}"
+        if not self.skip:
+            return self.names[column]
         return f"column {self.names[column]!r}"
 
 
@@ -102,6 +98,9 @@ def delimited_source(path: Path, how: Reading) -> Source:
     """
     with reading(path):
         layout = find_layout(path, how.label, how.header, how.n_features, how.drop_columns)
+    feature_names = None
+    if layout.skip:
+        feature_names = [layout.names[k] for k in layout.features]
     return Source(
         str(path),
         "csv",
@@ -111,7 +110,7 @@ def delimited_source(path: Path, how: Reading) -> Source:
         has_labels=layout.label is not None,
         n_bytes=path.stat().st_size,
         blocks=lambda n_bytes: _blocks(path, layout, how, n_bytes),
-        feature_names=layout.feature_names,
+        feature_names=feature_names,
         label_name=layout.label_name,
     )
 
@@ -215,7 +214,6 @@ def find_layout(
     if not first:
         raise DataError(f"{path}: is empty; at least one row is needed")
     first = [cell.strip() for cell in first]
-    n_columns = len(first)
 
     # The first line, compared with some rows below, tells if it holds names.
     has_header = header
@@ -223,20 +221,20 @@ def find_layout(
         has_header = _looks_like_header(first, others, label, path, drop)
     if has_header and not others:
         raise DataError(f"{path}: holds a header line and no rows; at least one row is needed")
-    names = None
+    names = number_columns(len(first))
     skip = 0
     if has_header:
         names = first
         skip = n_lines
-    dropped = dropped_positions(drop, names, n_columns, str(path))
-    for column, name in enumerate(names or ()):
+    dropped = dropped_positions(drop, names, str(path))
+    for column, name in enumerate(names):
         if not name and column not in dropped:
             raise DataError(
                 f"{path}: line {n_lines}: column {column + 1} has no name (a saved row index?); "
                 "drop or name it"
             )
-    position = label_position(label, names, n_columns, n_features, str(path), dropped)
-    return LineLayout(delimiter, names, n_columns, skip, position, dropped=dropped)
+    position = label_position(label, names, str(path), dropped, n_features)
+    return LineLayout(delimiter, names, skip, position, dropped=dropped)
 
 
 def _first_line(file: Iterator[str]) -> str:
@@ -263,7 +261,7 @@ def _looks_like_header(
             return False
 
     # The columns that are left out may hold anything.
-    dropped = dropped_positions(drop, None, len(first), str(path))
+    dropped = dropped_positions(drop, number_columns(len(first)), str(path))
     kept = [k for k in range(len(first)) if k not in dropped]
     label_column = None
     if isinstance(label, int) and not isinstance(label, bool):

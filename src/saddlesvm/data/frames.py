@@ -155,13 +155,12 @@ def open_table(
     if format == "csv":
         with reading(path):
             layout = find_layout(path, label, header, None, drop)
-        default_names = [f"column {k + 1}" for k in range(layout.n_columns)]
-        names = unique_names(layout.names or default_names)
+        names = unique_names(layout.names)
         kept = [name for k, name in enumerate(names) if k not in layout.dropped]
         parts = partial(_read_csv, path, layout, names)
         return TableFile(source, format, n_bytes, kept, parts, partial(_line_of, path, layout))
     file = arrow_file(path, format)
-    dropped = dropped_positions(drop, file.names, len(file.names), source)
+    dropped = dropped_positions(drop, file.names, source)
     kept = [name for k, name in enumerate(file.names) if k not in dropped]
     parts = partial(_read_arrow, file, kept)
     return TableFile(source, format, n_bytes, kept, parts, lambda row: f"row {row + 1}")
@@ -193,7 +192,7 @@ def choose_label(
         if column in file.names and column not in features:
             return column
         return None
-    position = label_position(label, file.names, len(file.names), None, file.name)
+    position = label_position(label, file.names, file.name)
     if position is None:
         return None
     return file.names[position]
@@ -218,7 +217,7 @@ def find_kinds(
     """
     given_by_name = {}
     for key, kind in (given or {}).items():
-        position = position_of(key, file.names, len(file.names), file.name, "column")
+        position = position_of(key, file.names, file.name, "column")
         given_by_name[file.names[position]] = str(kind)
     if label in given_by_name:
         raise DataError(
@@ -352,7 +351,7 @@ def _read_csv(
             reader = pd.read_csv(
                 file,
                 sep=layout.delimiter,
-                header=None if layout.names is None else 0,
+                header=0 if layout.skip else None,
                 names=names,
                 index_col=False,
                 dtype=text_types,
