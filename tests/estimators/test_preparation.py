@@ -194,7 +194,7 @@ def test_columns_without_names_are_called_alike_in_tables_of_numbers(tmp_path: P
         table, _ = learnt(path, label=label)
         assert table.label_name == "column 1" and describe_label(table, str(label)) == "column 1 (--label 0)"
         assert table.X[1].tolist() == [1.0, 1.0]
-    with pytest.raises(DataError, match="its columns are 'column 1', .*give a position from 0"):
+    with pytest.raises(DataError, match=r"its columns are 'column 1', .*give a position from 0"):
         read_training(str(path), Reading(label="kind"))
 
 
