@@ -199,7 +199,7 @@ def damaged_zip(whole: bytes, random: np.random.Generator) -> bytes:
     elif way < 0.86:
         del members[name]
     elif way < 0.9:
-        extra = [(str(random.choice(["../x.npy", "a/b.npy", "x", name, "coef_.npy", "\x1b.npy"])), members[name])]
+        extra = [(str(random.choice(["../x.npy", "a/b.npy", "x", name, "coef.npy", "\x1b.npy"])), members[name])]
     elif way < 0.94:
         members[name] = members[names[int(random.integers(len(names)))]]
     elif way < 0.97:

@@ -252,7 +252,7 @@ def test_text_that_is_none_is_refused(tmp_path: Path, order: str) -> None:
         Archive(file, expansion=10).read("text")
 
 
-@pytest.mark.parametrize("part", ["arrays", "numbers", "params"])
+@pytest.mark.parametrize("part", ["arrays", "facts", "params"])
 def test_no_attribute_of_another_name_is_set(tmp_path: Path, part: str) -> None:
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     path = tmp_path / "m.model"

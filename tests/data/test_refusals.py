@@ -47,12 +47,12 @@ def with_header(members: dict[str, bytes], **changes: object) -> dict[str, bytes
 
 
 MODELS: dict[str, Callable[[dict[str, bytes]], dict[str, bytes]]] = {
-    "texts of no bytes": lambda sound: sound | {"classes_.npy": array("<U0", (10**9,))},
-    "bytes of no bytes": lambda sound: sound | {"classes_.npy": array("|S0", (10**9,))},
-    "many classes": lambda sound: sound | {"classes_.npy": array("|i1", (10**8,), bytes(10**8))},
-    "as many as are allowed": lambda sound: sound | {"classes_.npy": array("|i1", (16_000_000,), bytes(16_000_000))},
-    "a long text": lambda sound: sound | {"classes_.npy": array("<U4000000", (1,), bytes(16_000_000))},
-    "wide weights": lambda sound: sound | {"coef_.npy": array("<f8", (1, 10**7), bytes(8 * 10**7))},
+    "texts of no bytes": lambda sound: sound | {"classes.npy": array("<U0", (10**9,))},
+    "bytes of no bytes": lambda sound: sound | {"classes.npy": array("|S0", (10**9,))},
+    "many classes": lambda sound: sound | {"classes.npy": array("|i1", (10**8,), bytes(10**8))},
+    "as many as are allowed": lambda sound: sound | {"classes.npy": array("|i1", (16_000_000,), bytes(16_000_000))},
+    "a long text": lambda sound: sound | {"classes.npy": array("<U4000000", (1,), bytes(16_000_000))},
+    "wide weights": lambda sound: sound | {"coef.npy": array("<f8", (1, 10**7), bytes(8 * 10**7))},
     "a header of many names": lambda sound: with_header(sound, arrays=["a"] * 390_000),
     "a header of many lists": lambda sound: with_header(sound, meta=[[]] * 390_000),
     "a header of one text": lambda sound: with_header(sound, kind="\U0001f600" * 600_000),

@@ -16,13 +16,13 @@ from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_format, parse_json
 from saddlesvm.data.data_table import ready_matrix
 from saddlesvm.data.reading import Reading
-from saddlesvm.estimators.register import LINEAR
 from saddlesvm.models.libsvm_models import load_libsvm
-from saddlesvm.models.model_checks import check_certificates, check_meta
+from saddlesvm.models.model_checks import check_meta
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
 STORED: dict[str, Any] = {
-    "params": {}, "numbers": {}, "notes": {}, "certificates": [], "trace": [], "outcome": "", "kernel": None,
+    "params": {}, "facts": {"n_features": 1}, "notes": {}, "certificates": [], "trace": [], "outcome": "",
+    "kernel": None,
 }  # fmt: skip
 PROOF = {"primal": 1.0, "dual": 0.5}
 LIBSVM = "svm_type {}\nkernel_type linear\nnr_class {}\ntotal_sv {}\nrho 0\nSV\n"
@@ -47,9 +47,9 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "predict_proba needs probability=True": lambda: LinearSVC().predict_proba,
     "partial_fit needs an online solver, solver='pegasos'; got 'dcd'": lambda: LinearSVC(solver="dcd").partial_fit,
     "partial_fit needs multi_class='ovr'; got 'ovo'": lambda: LinearSVC(multi_class="ovo").partial_fit,
-    "its notes is None": lambda: check_meta(STORED | {"notes": None}, ("C",), LINEAR),
-    "its certificates are not of this package": lambda: check_certificates([{"primal": 1.0}]),
-    "its outcome is 'gone'": lambda: check_meta(STORED | {"outcome": "gone"}, ("C",), LINEAR),
+    "its notes is None": lambda: check_meta(STORED | {"notes": None}, ("C",)),
+    "its certificates is [{'primal': 1.0}]": lambda: check_meta(STORED | {"certificates": [{"primal": 1.0}]}, ("C",)),
+    "its outcome is 'gone'": lambda: check_meta(STORED | {"outcome": "gone"}, ("C",)),
 }
 
 
@@ -62,8 +62,7 @@ def test_what_is_refused_is_named(words: str) -> None:
 
 
 def test_what_is_sound_is_not_refused() -> None:
-    check_certificates([PROOF])
-    check_meta(STORED | {"outcome": "certified"}, ("C",), LINEAR)
+    check_meta(STORED | {"outcome": "certified", "certificates": [PROOF]}, ("C",))
     check_format({"format": "f", "version": 2}, "m", "model", "f", 2)
     assert parse_json(json.dumps({"a": [1]}).encode(), 9) == {"a": [1]}
     assert callable(LinearSVC(solver="pegasos").partial_fit)

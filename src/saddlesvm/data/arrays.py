@@ -152,7 +152,7 @@ def _choose_arrays(
     rows = None
     if not set(_CSR) <= set(names):
         rows = next((name for name in _DENSE if name in names), None)
-        if rows is None and "intercept_" in names:
+        if rows is None and "intercept" in names:
             raise DataError(f"{path}: is a saved model, not data; a model stands before the data")
         if rows is None:
             raise DataError(

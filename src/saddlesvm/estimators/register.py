@@ -22,10 +22,7 @@ METHODS = ("fit", "predict", "get_params", "_check_options")  # that an estimato
 
 
 __all__ = [
-    "KERNEL",
-    "LINEAR",
     "Entry",
-    "SavedNames",
     "entry_of",
     "find_entry",
     "list_entries",
@@ -38,45 +35,12 @@ ENTRIES: dict[str, Entry] = {}  # by name, in the order of registration
 
 
 @dataclass(frozen=True)
-class SavedNames:
-    """The attributes of a fitted estimator that its model file holds, if it has them.
-
-    Parameters
-    ----------
-    arrays : tuple of str
-        Numbers or arrays of numbers or text, of any shape.
-    matrices : tuple of str
-        Dense or CSR.
-    numbers : tuple of str
-        Values that JSON can hold.
-    """
-
-    arrays: tuple[str, ...]
-    matrices: tuple[str, ...]
-    numbers: tuple[str, ...] = (
-        "n_iter_", "n_features_in_", "seconds_solving_", "seconds_certifying_",
-        "seconds_compiling_", "C_", "indicator_", "n_samples_fit_", "fit_C",
-        "fit_phases", "fit_mark",
-    )  # fmt: skip
-
-
-LINEAR = SavedNames(
-    ("intercept_", "classes_", "feature_names_in_", "calibration_"), ("coef_", "dual_coef_")
-)
-KERNEL = SavedNames(
-    ("intercept_", "classes_", "feature_names_in_", "support_", "n_support_"),
-    ("dual_coef_", "support_vectors_"),
-)
-
-
-@dataclass(frozen=True)
 class Entry:
     """The facts of a registered kind of estimator; see :func:`register_estimator`."""
 
     name: str
     kind: Any
     task: Task
-    saved: SavedNames
     linear: bool
 
     @property
@@ -89,7 +53,6 @@ def register_estimator(
     name: str | None = None,
     *,
     task: Task,
-    saved: SavedNames = LINEAR,
     linear: bool = True,
 ) -> Callable[[Kind], Kind]:
     """Register an estimator, so that models can be saved, loaded, and trained from a command line.
@@ -100,8 +63,6 @@ def register_estimator(
         The name in model files and for ``--estimator``; the name of the class by default.
     task : {"classification", "regression", "novelty"}
         What it learns from: labels, targets, or rows alone.
-    saved : SavedNames
-        The fitted attributes that a model file holds, beside all parameters and certificates.
     linear : bool, default=True
         True if scores are ``X @ coef_.T + intercept_``; ``saddlesvm certify`` then judges it by
         ``_pose``.
@@ -169,7 +130,7 @@ def register_estimator(
                 f"an estimator named {entry_name!r} exists already, {origin_of(former.kind)}: "
                 "choose another name"
             )
-        ENTRIES[entry_name] = Entry(entry_name, kind, task, saved, linear)
+        ENTRIES[entry_name] = Entry(entry_name, kind, task, linear)
         return kind
 
     return declare

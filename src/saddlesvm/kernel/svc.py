@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from saddlesvm.estimators.base import Labels, Training
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
-from saddlesvm.estimators.register import KERNEL, SavedNames, register_estimator
+from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import ClassifierMixin
 from saddlesvm.kernel.kernel_fitted import (
     choose_classes,
@@ -42,7 +42,6 @@ from saddlesvm.runtime.option_names import INTERCEPTS, SCORE_SHAPES, Intercept, 
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
-CLASSIFIER = SavedNames((*KERNEL.arrays, "class_weight_", "n_iter_"), KERNEL.matrices)
 OF_CLASSIFIERS = {
     "break_ties": TRUTH,
     "class_weight": CLASS_WEIGHT,
@@ -60,7 +59,7 @@ def pose_pairs(
     return Training(Pairs(codes, classes), loss, weights, Labels(classes))
 
 
-@register_estimator(task="classification", saved=CLASSIFIER, linear=False)
+@register_estimator(task="classification", linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVC(ClassifierMixin, KernelMachine):
     r"""Support vector classification with a kernel that proves how near it is to the optimum.
@@ -268,7 +267,7 @@ class SVC(ClassifierMixin, KernelMachine):
     _pose = pose_pairs
 
 
-@register_estimator(task="classification", saved=CLASSIFIER, linear=False)
+@register_estimator(task="classification", linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class NuSVC(ClassifierMixin, KernelMachine):
     """Support vector classification with a given share of margin errors, certified.

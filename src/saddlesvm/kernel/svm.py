@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from saddlesvm.data.label_checks import check_targets, check_weights
 from saddlesvm.estimators.base import Training
-from saddlesvm.estimators.register import KERNEL, register_estimator
+from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.kernel.kernel_fitted import held_machine, score_problems
 from saddlesvm.kernel.kernel_machine import KernelMachine, check_hard_margin
@@ -34,7 +34,7 @@ def pose_targets(
     return Training([sub], loss, check_weights(sample_weight, n))
 
 
-@register_estimator(task="regression", saved=KERNEL, linear=False)
+@register_estimator(task="regression", linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class SVR(RegressorMixin, KernelMachine):
     """Support vector regression with a kernel that proves how near it is to the optimum.
@@ -120,7 +120,7 @@ callbacks, warm_start, checkpoint
         return loss
 
 
-@register_estimator(task="regression", saved=KERNEL, linear=False)
+@register_estimator(task="regression", linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class NuSVR(RegressorMixin, KernelMachine):
     """Support vector regression whose tube leaves a given share of the rows outside, certified.
@@ -182,7 +182,7 @@ solver, n_jobs, callbacks, warm_start, checkpoint
         return NuRegression(float(self.nu))
 
 
-@register_estimator(task="novelty", saved=KERNEL, linear=False)
+@register_estimator(task="novelty", linear=False)
 @dataclass(kw_only=True, eq=False, repr=False)
 class OneClassSVM(OutlierMixin, KernelMachine):
     """Novelty detection: a surface around most of the rows, proven to be near the optimum.

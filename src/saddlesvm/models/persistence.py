@@ -45,11 +45,17 @@ from saddlesvm.kernel.kernel_fitted import (
     held_machine,
     make_machine,
 )
-from saddlesvm.kernel.kernel_machine import KernelMachine
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.models.liblinear_models import load_liblinear
 from saddlesvm.models.libsvm_models import load_libsvm
-from saddlesvm.models.model_checks import CSR_PARTS, check_meta, check_shapes, restore_arrays
+from saddlesvm.models.model_checks import (
+    ARRAYS,
+    CSR_PARTS,
+    FACTS,
+    check_meta,
+    check_shapes,
+    restore_arrays,
+)
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.losses import (
     UnregisteredLoss,
@@ -137,45 +143,24 @@ def save(
             f"{path}: a model whose kernel is a Python function cannot be saved: a file holds "
             "no code; use a kernel by name"
         )
-    fitted = held_value(model, entry)
-    params = model.get_params(False)
-    if fitted is not None:
-        # The parameters of the fit; some count when a model predicts.
-        shown = {name: params[name] for name in AT_PREDICTION if name in params}
-        params = fitted.template.get_params(False) | shown
-    if hasattr(model, "C_"):
-        params["C"] = model.C_  # chosen in the fit, which a reader does not do again
-    arrays = _before_to_arrays(before) | _model_to_arrays(model, entry.saved)
-    # Numbers that are attributes, and the facts of a fit that are not.
-    numbers = {
-        name: getattr(model, name)
-        for name in entry.saved.numbers
-        if hasattr(model, name) and name not in arrays
-    }
-    if fitted is not None:
-        numbers |= facts_of(fitted)
-    certificates = getattr(model, "certificates_", [])
-    meta = {
-        "params": {
-            name: _option_to_plain(name, given)
-            for name, given in params.items()
-            if name not in UNSAVED
-        },
-        "numbers": numbers,
-        "certificates": [dataclasses.asdict(certificate) for certificate in certificates],
-        "kernel": dataclasses.asdict(model.kernel_) if hasattr(model, "kernel_") else None,
-        "outcome": str(getattr(model, "outcome_", "")),
-        "trace": list(getattr(model, "trace_", [])),
-        "notes": notes or {},
-    }
-    save_model(path, entry.name, arrays, meta)
-
-
-def held_value(model: Estimator, entry: register.Entry) -> Fitted | KernelFitted | None:
-    """Return the fit that an estimator holds; None for one of a kind from outside."""
+    # The parameters of the fit; some count when a model predicts.
+    fitted: Any
     if entry.linear:
-        return fitted_value(model)
-    return held_machine(model) if isinstance(model, KernelMachine) else None
+        # Weights stay sparse if they are shown so.
+        fitted = fitted_value(model)
+        if sparse.issparse(model.coef_):
+            fitted = dataclasses.replace(fitted, coef=model.coef_)
+    else:
+        fitted = held_machine(model)
+    params = fitted.template.get_params(False)
+    params |= {name: getattr(model, name) for name in AT_PREDICTION if name in params}
+    if fitted.chosen_C is not None:
+        params["C"] = fitted.chosen_C  # a reader does not choose again
+    options = {
+        name: _option_to_plain(name, given) for name, given in params.items() if name not in UNSAVED
+    }
+    meta = {"params": options, "notes": notes or {}} | _facts_to_plain(fitted)
+    save_model(path, entry.name, _before_to_arrays(before) | _fit_to_arrays(fitted), meta)
 
 
 def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
@@ -195,32 +180,42 @@ def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
 
 
-def _model_to_arrays(model: Estimator, saved: register.SavedNames) -> dict[str, np.ndarray]:
-    """Return the attributes of a fitted model that are arrays, by name."""
-    arrays = {
-        name: np.asarray(getattr(model, name)) for name in saved.arrays if hasattr(model, name)
-    }
-    for name in saved.matrices:
-        if hasattr(model, name):
-            arrays |= _matrix_to_arrays(name, getattr(model, name))
+def _fit_to_arrays(fitted: Fitted | KernelFitted) -> dict[str, np.ndarray]:
+    """Return the arrays of a fit, CSR matrices by their parts."""
+    held = dict(vars(fitted))
+    if fitted.labels is not None:
+        held["classes"] = fitted.labels.classes
+    held["feature_names"] = getattr(fitted.template, "feature_names_in_", None)
+    arrays = {}
+    for name in ARRAYS:
+        matrix = held.get(name)
+        if sparse.issparse(matrix):
+            csr = sparse.csr_array(matrix)
+            parts = (csr.data, csr.indices, csr.indptr, np.array(csr.shape))
+            for part, array in zip(CSR_PARTS, parts, strict=True):
+                arrays[f"{name}_csr_{part}"] = array
+        elif matrix is not None:
+            arrays[name] = np.asarray(matrix)
     return arrays
 
 
-def _matrix_to_arrays(name: str, matrix: object) -> dict[str, np.ndarray]:
-    """Return a matrix as plain arrays: itself, or the parts of a CSR matrix."""
-    if not sparse.issparse(matrix):
-        return {name: np.asarray(matrix)}
-    csr = sparse.csr_array(matrix)
-    parts = (csr.data, csr.indices, csr.indptr, csr.shape)
-    return {name + part: np.asarray(array) for part, array in zip(CSR_PARTS, parts, strict=True)}
-
-
-def facts_of(fitted: Fitted | KernelFitted) -> dict[str, object]:
-    """Return the facts of a fit that are not public attributes, as a model file holds them."""
-    facts: dict[str, Any] = {"fit_C": fitted.C}
-    if isinstance(fitted, Fitted):
-        facts |= {"fit_phases": list(fitted.phases), "fit_mark": fitted.mark}
-    return {name: value for name, value in facts.items() if value is not None}
+def _facts_to_plain(fitted: Fitted | KernelFitted) -> dict[str, Any]:
+    """Return what a fit holds besides its arrays, as JSON can hold it."""
+    held = vars(fitted)
+    facts = {name: held[name] for name in FACTS if held.get(name) is not None}
+    facts["n_features"] = fitted.template.n_features_in_
+    if "phases" in facts:
+        facts["phases"] = list(facts["phases"])
+    if fitted.labels is not None:
+        facts["indicator"] = fitted.labels.indicator
+    kernel = held.get("kernel")
+    return {
+        "facts": facts,
+        "certificates": [dataclasses.asdict(certificate) for certificate in fitted.certificates],
+        "kernel": None if kernel is None else dataclasses.asdict(kernel),
+        "outcome": str(fitted.outcome or ""),
+        "trace": list(fitted.trace or []),
+    }
 
 
 def list_kinds() -> str:
@@ -268,7 +263,7 @@ def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
         )
     try:
         # What stands before the model is taken out first: the rest is checked against a closed
-        # list of the model's own arrays.
+        # list of a fit's arrays.
         arrays = dict(stored)
         scaler_arrays = {name: arrays.pop(name) for name in SCALER_ARRAYS if name in arrays}
         columns = arrays.pop(COLUMNS, None)
@@ -331,91 +326,42 @@ def _restore_scaler(model: Estimator, stored: dict[str, np.ndarray]) -> Standard
 
 
 def _make_estimator(
-    entry: register.Entry, arrays: dict[str, np.ndarray], meta: dict[str, Any]
+    entry: register.Entry, stored: dict[str, np.ndarray], meta: dict[str, Any]
 ) -> Estimator:
     """Return the estimator of a file, after every value in the file has been checked."""
-    options = tuple(name for name in entry.parameters if name not in UNSAVED)
-    check_meta(meta, options, entry.saved)
-    found = meta["numbers"] | restore_arrays(arrays, entry.saved)
-    check_shapes(found, meta)
+    check_meta(meta, tuple(name for name in entry.parameters if name not in UNSAVED))
+    if entry.linear != (meta["kernel"] is None):
+        raise ValueError(f"its kernel is {shorten_text(repr(meta['kernel']))}")
+    arrays = restore_arrays(stored)
+    check_shapes(arrays, meta)
     params = {name: _restore_option(given, entry.linear) for name, given in meta["params"].items()}
-    model: Any = entry.kind(**params)
+    template: Any = entry.kind(**params)
     # A wrong option is refused here, not at the first prediction.
-    if hasattr(model, "loss"):
-        make_loss(model.loss)
-    model._check_options()
-    certificates = [Certificate(**fields) for fields in meta["certificates"]]
-    facts = {
-        "certificates": certificates,
+    if hasattr(template, "loss"):
+        make_loss(template.loss)
+    template._check_options()
+
+    # The fields of the fit, and what is none: features and labels.
+    fields: dict[str, Any] = meta["facts"] | arrays
+    features = {"n_features_in_": fields.pop("n_features")}
+    names = fields.pop("feature_names", None)
+    if names is not None:
+        features["feature_names_in_"] = names
+    indicator = fields.pop("indicator", "")
+    classes = fields.pop("classes", None)
+    if "epochs" in fields and not fields["epochs"].ndim:
+        fields["epochs"] = fields["epochs"].item()
+    fields |= {
+        "template": give_features(template, features),
+        "labels": None if classes is None else Labels(classes, indicator),
+        "certificates": [Certificate(**certificate) for certificate in meta["certificates"]],
         "outcome": Outcome(meta["outcome"]) if meta["outcome"] else None,
         "trace": Trace(meta["trace"]),
         "notes": meta["notes"],
     }
-    kernel = Kernel(**meta["kernel"]) if meta["kernel"] else None
     if entry.linear:
-        model = make_model(_restore_fit(model, found, facts))
-    elif isinstance(model, KernelMachine):
-        model = make_machine(_restore_machine(model, found, facts, kernel))
-    else:
-        model.kernel_ = kernel
-        if certificates:
-            model.certificate_ = Certificate.total(certificates)
-        found |= {f"{name}_": value for name, value in facts.items() if value is not None}
-    # What a class from elsewhere declares besides.
-    for name, value in found.items():
-        if name not in vars(model) and not name.startswith("fit_"):
-            setattr(model, name, value)
-    return model
-
-
-def _restore_facts(
-    template: Estimator, found: dict[str, Any], facts: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the facts that fits of all machines have, from the attributes in a file."""
-    give_features(template, found)
-    classes = found.get("classes_")
-    return facts | {
-        "template": template,
-        "intercept": np.atleast_1d(found["intercept_"]),
-        "duals": found.get("dual_coef_"),
-        "C": found.get("fit_C"),
-        "epochs": found.get("n_iter_"),
-        "seconds_solving": found.get("seconds_solving_", 0.0),
-        "seconds_certifying": found.get("seconds_certifying_", 0.0),
-        "seconds_compiling": found.get("seconds_compiling_"),
-        "labels": None if classes is None else Labels(classes, found.get("indicator_", "")),
-        "calibration": found.get("calibration_"),
-        "chosen_C": found.get("C_"),
-    }
-
-
-def _restore_fit(template: Any, found: dict[str, Any], facts: dict[str, Any]) -> Fitted:
-    """Return the fit of a linear model from the attributes that its file holds."""
-    coef = found["coef_"]
-    return Fitted(
-        coef=coef if sparse.issparse(coef) else np.atleast_2d(coef),
-        phases=found.get("fit_phases", []),
-        single_target=np.ndim(coef) == 1,
-        mark=found.get("fit_mark", ""),
-        **_restore_facts(template, found, facts),
-    )
-
-
-def _restore_machine(
-    template: Any, found: dict[str, Any], facts: dict[str, Any], kernel: Kernel | None
-) -> KernelFitted:
-    """Return the fit of a kernel machine from the attributes that its file holds."""
-    if kernel is None:
-        raise ValueError("its kernel is missing")
-    return KernelFitted(
-        kernel=kernel,
-        support=found["support_"],
-        vectors=found["support_vectors_"],
-        n_support=found["n_support_"],
-        n_rows=found.get("n_samples_fit_"),
-        class_weight=found.get("class_weight_"),
-        **_restore_facts(template, found, facts),
-    )
+        return make_model(Fitted(**fields))
+    return make_machine(KernelFitted(kernel=Kernel(**meta["kernel"]), **fields))
 
 
 def _option_to_plain(name: str, option: object) -> object:
