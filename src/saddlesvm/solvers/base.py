@@ -14,7 +14,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.loss import conjugate, value
-from saddlesvm.problem.penalties import holds_square
+from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
@@ -303,7 +303,7 @@ class SolverBase(ABC):
 def check_penalty(problem: Problem, solver: SolverBase) -> None:
     """Raise ValueError if the solver does not take the problem's penalty."""
     penalty = problem.penalty
-    if problem.is_plain:
+    if isinstance(penalty, L2):
         return
     if not holds_square(penalty) and not solver.without_square:
         raise ValueError(
