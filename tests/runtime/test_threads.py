@@ -12,8 +12,6 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.runtime import threads
 from saddlesvm.runtime.threads import MOST_PIECES, WORTH, count_pieces, run_pieces
-from saddlesvm.solvers import linear_algebra
-from saddlesvm.solvers.linear_algebra import Threads, add_outer
 from support import csr, matrix
 
 
@@ -54,35 +52,18 @@ def test_how_many_pieces_there_are() -> None:
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sums_come_out_the_same_for_any_number_of_threads(sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "WORTH", 1e-12)
-    monkeypatch.setattr(linear_algebra, "PIECE_COST", 1e-15)
     A = matrix(500, 9, density=0.5 if sparse else 1.0)
     X, alpha = as_rows(csr(A) if sparse else A, 1.0), np.random.default_rng(1).random(500)
     members = np.arange(500, dtype=np.int32)
     plain = np.column_stack([A, np.ones(500)])
 
     def sums(count: int) -> list[np.ndarray]:
-        passes, squares = InMemory(X, members, 9.0, count), np.zeros((10, 10), order="F")
-        add_outer(X, members, alpha, squares, threads=Threads(count, 1e6))
-        return [passes.pull(alpha), passes.margins(np.arange(10.0)), np.tril(squares)]
+        passes = InMemory(X, members, 9.0, count)
+        return [passes.pull(alpha), passes.margins(np.arange(10.0))]
 
     one, two, five = sums(1), sums(2), sums(5)
-    expected = [alpha @ plain, plain @ np.arange(10.0), np.tril(plain.T @ (alpha[:, None] * plain))]
+    expected = [alpha @ plain, plain @ np.arange(10.0)]
     for first, second, fifth, truth in zip(one, two, five, expected, strict=True):
         np.testing.assert_array_equal(second, fifth)
         np.testing.assert_allclose(second, truth, rtol=1e-11, atol=1e-11 * np.abs(truth).max())
         np.testing.assert_allclose(first, truth, rtol=1e-11, atol=1e-11 * np.abs(truth).max())
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_little_room_means_one_thread(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "WORTH", 1e-12)
-    monkeypatch.setattr(linear_algebra, "PIECE_COST", 1e-15)
-    X, members = as_rows(matrix(300, 5), 1.0), np.arange(300, dtype=np.int32)
-    found = []
-    for room in (0.0, 1.5 * 36 * np.dtype(dtype).itemsize):
-        squares = np.zeros((6, 6), dtype, order="F")
-        add_outer(X, members, np.ones(300), squares, threads=Threads(2, room))
-        found.append(squares)
-    alone = np.zeros((6, 6), dtype, order="F")
-    add_outer(X, members, np.ones(300), alone)
-    assert all(np.array_equal(alone, one) for one in found)

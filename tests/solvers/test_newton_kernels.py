@@ -12,7 +12,7 @@ from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.problem import is_classification, make_problem
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import CSR
-from saddlesvm.solvers.linear_algebra import gram_block, widen
+from saddlesvm.solvers.linear_algebra import full_rows, sum_outer
 from saddlesvm.solvers.smoothed import (
     STILL_NEAR,
     Answers,
@@ -182,9 +182,9 @@ def test_products_with_rows_are_numpys(layout: str, precision: type, bias: float
     out = v.copy()
     hessian_diagonal(X, chosen, bend, out)
     assert out == pytest.approx(v + np.diag(hessian))
-    assert widen(X, chosen, factors) == pytest.approx(factors[:, None] * B)
-    pool = np.array([0, 4, 9, 10, 29, 3])
-    assert gram_block(X, chosen, pool) == pytest.approx(B @ A[pool].T)
+    assert full_rows(X, chosen) == pytest.approx(B)
+    squares = sum_outer(X, chosen, np.abs(factors))
+    assert np.tril(squares) == pytest.approx(np.tril(B.T @ np.diag(np.abs(factors)) @ B))
     if isinstance(X, CSR):
         upper = np.zeros((7, 7))
         add_outer_sparse(X, chosen, factors, upper)

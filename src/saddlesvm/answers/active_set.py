@@ -41,7 +41,7 @@ from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.short_sums import weights_by_short_sums
 from saddlesvm.problem.sums import dual_weights, margins
-from saddlesvm.solvers.linear_algebra import gram_block
+from saddlesvm.rows.places import Memory
 
 # Distance of a multiplier from its bounds, as a share of its box, for its row to be on the margin.
 INSIDE = 1e-6
@@ -84,7 +84,8 @@ def verify_active_set(problem: Problem, alpha: np.ndarray) -> Neighbourhood | No
         F = np.flatnonzero(on_margin)
         if not 0 < F.size <= MOST:
             return None
-        G = np.asfortranarray(gram_block(problem.X, members[F], members[F]))
+        products = Memory(problem.X, members[F]).inner_products() + problem.X.bias**2
+        G = np.asfortranarray(products)
         factor, failed = dpotrf(G, lower=1, clean=0)
         if failed:
             return None

@@ -34,16 +34,9 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.linear_algebra import (
-    Threads,
-    add_outer,
-    blocks,
-    factor_cost,
-    widen,
-)
+from saddlesvm.solvers.linear_algebra import blocks, factor_cost, full_rows, sum_outer
 
 FACTORED = 2_000  # features up to which H is factored; with more, it takes longer than a fit
-MATRICES = 2.0**28  # bytes that the sums of H of all threads may take
 OUTER_UNITS = 16  # roundings of a place of H beside those of its sum
 # Largest delta, and largest error of a solution, with which a factor is used: norms grow by less.
 TRUSTED = 0.1
@@ -92,7 +85,7 @@ class CurvatureBound:
         found = np.empty(wanted.size)
         done = 0
         for part in blocks(wanted, len(self.factor)):
-            found[done : done + part.size] = self.norms_of(widen(X, part, np.ones(part.size)).T)
+            found[done : done + part.size] = self.norms_of(full_rows(X, part).T)
             done += part.size
         return found
 
@@ -132,8 +125,7 @@ def bound_curvature(problem: Problem, rows: np.ndarray, bends: np.ndarray) -> Cu
     square = modulus(problem.penalty)
     if problem.n_features > FACTORED or square == 0.0:
         return plain_curvature(problem)
-    H = np.zeros((size, size), order="F")
-    add_outer(problem.X, rows, bends, H, threads=Threads(problem.threads, MATRICES))
+    H = sum_outer(problem.X, rows, bends)
     floor = square
     if problem.intercept.constrained:
         # s and ||q||^2 / s of the module's text; the smallest eigenvalue is at least s / (1 + s +

@@ -38,7 +38,7 @@ from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.layouts import CSR, Rows, U
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.solvers.linear_algebra import add_outer, blocks, cholesky, widen
+from saddlesvm.solvers.linear_algebra import blocks, cholesky, full_rows, sum_outer
 from saddlesvm.solvers.task import FREE
 
 FACTORED = 2_500  # features up to which H is factored: the estimates need its inverse
@@ -143,8 +143,7 @@ def curvature_matrix(
     problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray
 ) -> np.ndarray:
     """``H`` in its lower triangle, shape (d + 1, d + 1), Fortran-ordered."""
-    H = np.zeros((ridge.size, ridge.size), order="F")
-    add_outer(problem.X, inside, bend[inside], H)
+    H = sum_outer(problem.X, inside, bend[inside])
     H[np.arange(ridge.size), np.arange(ridge.size)] += ridge
     return H
 
@@ -164,7 +163,7 @@ def quadratic_forms(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndar
     done = 0
     for part in blocks(chosen, len(inverse)):
         # x' M x of a block of rows by one matrix product.
-        rows = widen(X, part, np.ones(part.size))
+        rows = full_rows(X, part)
         found[done : done + part.size] = np.einsum("ij,ij->i", rows, rows @ inverse)
         done += part.size
     return found

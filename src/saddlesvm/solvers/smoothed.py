@@ -36,7 +36,7 @@ from saddlesvm.rows.layouts import U, axpy, dot
 from saddlesvm.rows.matrix import Rows, body_for
 from saddlesvm.rows.prefetch import next_ahead
 from saddlesvm.rows.small_types import number
-from saddlesvm.rows.sparse_products import add_outer_products, multiply_by_columns
+from saddlesvm.rows.sparse_products import add_outer_products
 from saddlesvm.runtime.compiled import inlined, kernel, operation
 from saddlesvm.runtime.small import beside
 from saddlesvm.solvers import smoothed_arrays
@@ -295,15 +295,6 @@ def search(
     return lowest_on_line(derivatives, begin, -begin / rise if rise > 0.0 else 1.0, tolerance)
 
 
-@beside(smoothed_arrays.fill, is_small)
-@kernel
-def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
-    """``out[k] = factors[k] x_chosen[k]`` in the precision of `out`, the virtual feature in the last column."""
-    for k in range(chosen.size):
-        out[k, :] = 0.0
-        axpy(X, chosen[k], factors[k], out[k])
-
-
 def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., None]:
     def of_dense(X: Dense, i: int, c: float, w: np.ndarray) -> None:
         row = X.values[i]
@@ -336,4 +327,3 @@ def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndar
 
 
 add_outer_sparse = beside(smoothed_arrays.add_outer_sparse, is_small)(add_outer_products)
-gram_sparse = multiply_by_columns

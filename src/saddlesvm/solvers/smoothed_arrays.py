@@ -94,14 +94,6 @@ def slope_along(terms: Any, z: np.ndarray, dz: np.ndarray, tau: float) -> tuple[
     return -terms.C * float((a * dz).sum()), terms.C * float((h * dz * dz).sum())
 
 
-@silent
-def fill(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
-    """:func:`saddlesvm.solvers.smoothed.fill`."""
-    part = X.float64_matrix()[chosen]
-    np.multiply(part.toarray() if X.sparse else part, factors[:, None], out=out[:, :-1], casting="same_kind")
-    out[:, -1] = X.bias * factors
-
-
 def hessian_diagonal(X: Rows, active: np.ndarray, bend: np.ndarray, out: np.ndarray) -> None:
     """:func:`saddlesvm.solvers.smoothed.hessian_diagonal`."""
     part, factors = X.float64_matrix()[active], bend[active]
@@ -121,9 +113,3 @@ def add_outer_sparse(X: CSR, chosen: np.ndarray, factors: np.ndarray, upper: np.
     upper[products.row, products.col] += products.data
     upper[:-1, -1] += X.bias * np.asarray(scaled.sum(axis=1)).ravel()
     upper[-1, -1] += X.bias * X.bias * float(factors.sum())
-
-
-def gram_sparse(X: CSR, chosen: np.ndarray, pool: np.ndarray, out: np.ndarray) -> None:
-    """``out[k, l] = x_chosen[k] . x_pool[l]``."""
-    rows = X.float64_matrix()
-    out[:] = (rows[chosen] @ rows[pool].T).toarray() + X.bias * X.bias
