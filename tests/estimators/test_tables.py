@@ -23,7 +23,7 @@ from saddlesvm import LinearSVC, load, save
 from saddlesvm.data import DataError
 from saddlesvm.data.frames import find_kinds, open_table
 from saddlesvm.data.kinds import choose_kinds
-from saddlesvm.estimators.column_passes import ColumnLearner, convert_table, stored_columns
+from saddlesvm.estimators.column_passes import convert_table, stored_columns
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, feature_names, kinds_in
 from saddlesvm.table import encoder, read
 from support.tables import adult_like, frame_of, notes, titanic_like
@@ -237,12 +237,22 @@ def test_a_store_made_in_passes_holds_the_same_rows(kind: str, tmp_path: Path) -
     assert store.y is not None and store.y.tolist() == labels.tolist()  # type: ignore[union-attr]
 
 
-def test_more_words_than_memory_keeps_the_frequent_ones() -> None:
-    learner = ColumnLearner({"t": "text"}, 1 << 20)
-    learner.most_words = 50
-    learner.learn(pd.DataFrame({"t": [f"often rarely{k} common" for k in range(500)]}))
-    words = {*learner.finish().named_transformers_["text 0"].vocabulary_}
-    assert {"often", "common"} <= words and len(words) <= 50
+def test_a_table_larger_than_memory_is_encoded_by_parts_from_all_over_it(tmp_path: Path) -> None:
+    n = 6000
+    frame = pd.DataFrame(
+        {"word": [f"w{k // 1000}" for k in range(n)], "x": np.arange(n) % 7.0, "label": np.arange(n) % 2}
+    )
+    source = tmp_path / "t.csv"
+    frame.to_csv(source, index=False)
+    file = open_table(str(source))
+    kinds = find_kinds(file, "label", {"word": "category"})
+    store = convert_table(file, tmp_path / "t.store", "label", kinds, memory=1 << 19)
+    columns = stored_columns(store)
+    assert columns is not None and file.n_bytes > 5 * (1 << 19) // 64  # not all parts are learnt from
+    names = feature_names(columns)
+    assert "word=w0" in names and "word=w5" in names
+    assert abs(store.X - columns.transform(frame[["word", "x"]])).max() <= 1e-12
+    assert store.shape[0] == n
 
 
 @pytest.mark.parametrize("made", [adult_like, titanic_like, notes])
