@@ -59,13 +59,13 @@ def test_names_in_json_are_identifiers(told, notes, tmp_path):
     model, proof = tmp_path / "m", tmp_path / "p.json"
     found = [
         told("train", notes, "--validation", 0.2, "--C", "0.1,1", "--cv", 3, "--model", model),
-        told("certify", model, notes, code=3),
+        told("certify", model, notes),
         told("path", "heart", "--validation", 0.2, "--C", "0.1,1"),
         told("convert", notes, tmp_path / "s.store"),
         told("info", tmp_path / "s.store"),
         told("info", model),
         told("info", notes),
-        told("prove", model, notes, "-o", proof, code=3),
+        told("prove", model, notes, "-o", proof),
         told("verify", proof, notes),
     ]
     names = {name for one in found for name in identifiers_of(one)}
@@ -289,8 +289,8 @@ def test_further_text_counts_its_features_as_the_training_data_did(run, told, tm
     assert told("train", data, "--test", part, "--model", model)["quality"]["test_accuracy"] > 0.9
     assert float(run("predict", model, part)[2].split()[1]) > 90
     assert float(run("predict", model, part, "--index-base", 1)[2].split()[1]) < 70
-    certified = told("certify", model, part, code=3)["quality"]["primal_objective"]
-    shifted = told("certify", model, part, "--index-base", 1, code=3)["quality"]["primal_objective"]
+    certified = told("certify", model, part)["quality"]["primal_objective"]
+    shifted = told("certify", model, part, "--index-base", 1)["quality"]["primal_objective"]
     assert certified < 0.7 * shifted
     assert "indices count from 1" in run("info", tmp_path / "data.svm", "--index-base", 1)[2]
 

@@ -25,10 +25,10 @@ from saddlesvm import SVC, LinearSVC, Outcome
 )
 def test_a_missing_method_says_what_it_needs(model: Any, name: str, words: str) -> None:
     assert not hasattr(model, name)
-    with pytest.raises(AttributeError, match=f"has no attribute '{name}'.*{words}"):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'") as caught:
         getattr(model, name)
-    with pytest.raises(AttributeError, match=words):
-        getattr(type(model), name)(model, np.zeros((1, 1)))
+    # Python shows the reason above the error.
+    assert words in str(caught.value.__cause__)
 
 
 def test_an_outcome_is_text() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from saddlesvm.data.data_mark import describe_difference
 from saddlesvm.data.door import Design, check_design
 from saddlesvm.estimators.base import Training
 from saddlesvm.estimators.fitted import duals_for, fitted_value, pair_problems
@@ -215,46 +214,10 @@ def certify_model(
     return _certificates(fitted.template, posed, design, weights, strength, duals, refine)
 
 
-def compare_with_fit(model: Estimator, X: RowsLike, y: LabelsLike | None = None) -> str:
-    """Say how rows and labels differ from the rows and labels of the fit.
-
-    Empty if no difference is found, and if the model does not know (models of other packages, and
-    fits to streams or clusters).
-    """
-    mark = find_mark(model)
-    design = check_design(X)
-    if not mark or design.placed:
-        return ""
-    return describe_difference(mark, design.X, y)
-
-
-def find_mark(model: Estimator) -> str:
-    """Return the mark of the data of a model's fit; empty if it has none."""
-    fitted = getattr(model, "_fitted", None)
-    return str(getattr(fitted, "mark", ""))
-
-
-def describe_finding(model: Estimator, difference: str, certificate: Certificate) -> dict[str, str]:
-    """What a certificate over some data says of a model, in words: of the data, and of the result.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    difference : str
-        Of :func:`compare_with_fit`.
-    certificate : Certificate
-        Of the model over the data.
-    """
-    above = (
-        f"the objective is at most {100.0 * max(certificate.excess, 0.0):.3g} % above the optimum"
-    )
-    if difference:
-        other = f"{above} of these data: this says nothing about the fit: give the rows of the fit"
-        return {"data": difference, "result": other}
-    result = {"result": f"{above} of these data"}
-    if find_mark(model):
-        return {"data": "the rows of the fit"} | result
-    return result
+def describe_finding(certificate: Certificate) -> str:
+    """Say what a certificate over some data says of a model."""
+    excess = 100.0 * max(certificate.excess, 0.0)
+    return f"the objective is at most {excess:.3g} % above the optimum of these data"
 
 
 def _certificates(

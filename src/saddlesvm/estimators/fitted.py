@@ -169,8 +169,6 @@ class Fitted(FitFacts):
         True if its rows were read block by block.
     data : Data or None
         The training data; None if they are in files or elsewhere, and after loading.
-    mark : str
-        Of the training data, see :func:`~saddlesvm.data.data_mark.mark_data`; empty if unknown.
     proof : Proof or None
         What is proven of the exact optimum, once somebody asked.
     choice : Choice or None
@@ -184,7 +182,6 @@ class Fitted(FitFacts):
     single_target: bool = False
     reads_blocks: bool = False
     data: Data | None = None
-    mark: str = ""
     proof: Proof | None = None
     choice: Any = None
     stream: PegasosStream | None = None

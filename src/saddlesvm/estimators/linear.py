@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data.label_checks import (
     check_indicator,
@@ -42,7 +43,6 @@ from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.allowed import CLASS_WEIGHT, NOT_NEGATIVE, TRUTH, Allowed, names
-from saddlesvm.runtime.available import available_if
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.option_names import MULTI_CLASS, MultiClass, PenaltyName
 from saddlesvm.solvers.pegasos import Pegasos
@@ -290,7 +290,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     _takes_clusters: ClassVar[bool] = True
     score = score_anywhere(ClassifierMixin.score)
 
-    @available_if(_is_pegasos)
+    @available_if(_is_pegasos)  # type: ignore[untyped-decorator]
     @restore_on_error
     def partial_fit(
         self,
@@ -431,7 +431,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 break
         return found
 
-    @available_if(_gives_probabilities)
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     @apply_to_any_rows
     def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Return the probabilities of the classes, shape (n, n_classes).
@@ -460,7 +460,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         positive = options._make_loss().probability(scores)
         return positive if several_labels else scale_to_one(positive)
 
-    @available_if(_gives_probabilities)
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     @apply_to_any_rows
     def predict_log_proba(self, X: RowsLike) -> np.ndarray:
         """Return the logarithms of :meth:`predict_proba`."""

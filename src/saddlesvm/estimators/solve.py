@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from saddlesvm.data.data_mark import mark_data
 from saddlesvm.data.door import Design, checked_data
 from saddlesvm.data.label_checks import has_columns
 from saddlesvm.estimators.base import Training, draw_seed, has_callbacks, option_of
@@ -110,7 +109,6 @@ def fit_rows(
         reads_blocks=reads_blocks,
         single_target=posed.labels is None and not has_columns(y),
         data=Data(design.X, y, sample_weight) if keeps_data else None,
-        mark="" if design.placed else mark_data(design.X, y),
         seconds_compiling=seconds_compiling() - compiled_before,
     )
     if complete is not None:

@@ -15,7 +15,6 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.archives import fits, is_finite, shorten_text
-from saddlesvm.data.data_mark import is_mark
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.kernel.mercer import KERNELS, Kernel
 from saddlesvm.problem.certificate import Certificate
@@ -52,7 +51,6 @@ FACTS: dict[str, Any] = {
     "seconds_compiling": is_finite,
     "phases": [{str: is_finite}],
     "single_target": bool,
-    "mark": ("", is_mark),
     "n_rows": int,
 }
 FORMS = ("C", "lambda")  # of the objective that a certificate is about

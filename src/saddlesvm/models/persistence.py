@@ -160,7 +160,7 @@ def save(
         name: _option_to_plain(name, given) for name, given in params.items() if name not in UNSAVED
     }
     meta = {"params": options, "notes": notes or {}} | _facts_to_plain(fitted)
-    save_model(path, entry.name, _before_to_arrays(before) | _fit_to_arrays(fitted), meta)
+    save_model(path, entry.name, _before_to_arrays(before) | _fit_to_arrays(model, fitted), meta)
 
 
 def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
@@ -180,12 +180,12 @@ def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
 
 
-def _fit_to_arrays(fitted: Fitted | KernelFitted) -> dict[str, np.ndarray]:
+def _fit_to_arrays(model: Estimator, fitted: Fitted | KernelFitted) -> dict[str, np.ndarray]:
     """Return the arrays of a fit, CSR matrices by their parts."""
     held = dict(vars(fitted))
     if fitted.labels is not None:
         held["classes"] = fitted.labels.classes
-    held["feature_names"] = getattr(fitted.template, "feature_names_in_", None)
+    held["feature_names"] = getattr(model, "feature_names_in_", None)
     arrays = {}
     for name in ARRAYS:
         matrix = held.get(name)
