@@ -53,7 +53,7 @@ def test_certificates_are_those_of_single_fits(data, kernel, loss, weighted):
         moved = batch.advance(left, threading.Event())
         for k in range(3):
             plain = evaluate_kernel(rows.pose(fits.problems[k]), KernelPoint(batch.beta[batch.rows(k)].copy()))
-            own, _ = batch.certificate_of(k, batch.numbers[k].tolist())
+            own, _ = batch.certificate_of(k)
             near = plain.certificate.rounding + 1e-11 * abs(own.primal)
             assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
             assert own.dual == pytest.approx(plain.certificate.dual, abs=near)
@@ -119,7 +119,7 @@ def test_other_machines_are_certified_as_single_fits_are(data, name, kernel, wei
                 later = np.argsort(-problem.views.signs, kind="stable")
                 beta[later] = batch.beta[batch.rows(k)]
             plain = evaluate_kernel(problem, KernelPoint(beta))
-            own, offsets = batch.certificate_of(k, batch.numbers[k].tolist())
+            own, offsets = batch.certificate_of(k)
             near = max(own.rounding, plain.certificate.rounding) + 1e-11 * abs(own.primal)
             assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
             assert own.dual == pytest.approx(plain.certificate.dual, abs=near)

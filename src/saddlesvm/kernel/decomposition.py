@@ -76,7 +76,7 @@ SHRINK_BELOW = 0.7
 SHRINK_GAP = 0.5
 AHEAD = 32  # kernel rows computed at once for a table, for each direction of steps (tried)
 FEW_VALUES = 32  # values of a row, up to which its kernel row is cheap beside a step
-MORE_ROWS = 4  # factor of the rows in a block if rows have few values (tried)
+MORE_ROWS = 2  # factor of the rows in a block if rows have few values (tried)
 # Violation that usually proves a relative gap, divided by that gap, if margins are about 1 (seen)
 USUAL = 2.0
 # Relative gap of the linear problem: it then shows which rows are within their bounds
@@ -90,9 +90,9 @@ class Decomposition(SolverBase):
 
     Parameters
     ----------
-    block : int, default=128
-        Largest number of kernel rows that a step computes; four times as many for rows of at most
-        32 values, whose kernel rows are cheap.
+    block : int, default=256
+        Largest number of kernel rows that a step computes; twice as many for rows of at most 32
+        values, whose kernel rows are cheap.
     working_set : int, default=2048
         Largest number of rows that a step changes, including rows whose kernel rows are in the
         cache. Up to 4,096 rows whose kernel matrix fits into the cache are a single working set.
@@ -102,7 +102,7 @@ class Decomposition(SolverBase):
 
     name: ClassVar[str] = "decomposition"
 
-    block: int = 128
+    block: int = 256
     working_set: int = 2048
     shrinking: bool = True
 
@@ -279,7 +279,8 @@ class Decomposition(SolverBase):
 
     def improve(self, problem: KernelProblem, state: KernelState) -> None:
         """Choose a working set, compute its missing kernel rows, solve it, and update f."""
-        chosen = self.choose_working_set(problem, state)
+        # In ascending order, so that the gathering of their matrix reads the kernel rows in order.
+        chosen = np.sort(self.choose_working_set(problem, state))
         if problem.groups:
             chosen = chosen[np.argsort(problem.side_of[state.at_work[chosen]], kind="stable")]
         slots = state.rows.fetch(chosen)

@@ -116,14 +116,26 @@ def add_kernel_rows(
     table: np.ndarray, slots: np.ndarray, delta: np.ndarray, f: np.ndarray
 ) -> None:  # fmt: skip
     """Add ``sum_k delta[k] table[slots[k]]`` to f, in float64."""
-    # A stretch of f stays in the cache while all kernel rows are added to it.
+    # A stretch of f stays in the cache while all kernel rows are added to it. Four rows at a time
+    # take half the time of one: f is read and written once for all four.
+    last_four = slots.size - slots.size % 4
     for start in range(0, f.size, COLUMNS):
         end = min(f.size, start + COLUMNS)
-        for k in range(slots.size):
-            row = table[slots[k]]
-            d = delta[k]
+        for k in range(0, last_four, 4):
+            row_0 = table[slots[k]]
+            row_1 = table[slots[k + 1]]
+            row_2 = table[slots[k + 2]]
+            row_3 = table[slots[k + 3]]
+            d_0 = delta[k]
+            d_1 = delta[k + 1]
+            d_2 = delta[k + 2]
+            d_3 = delta[k + 3]
             for j in range(start, end):
-                f[j] += d * row[j]
+                f[j] += d_0 * row_0[j] + d_1 * row_1[j] + d_2 * row_2[j] + d_3 * row_3[j]
+        for k in range(last_four, slots.size):
+            row = table[slots[k]]
+            for j in range(start, end):
+                f[j] += delta[k] * row[j]
 
 
 @inlined

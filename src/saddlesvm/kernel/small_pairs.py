@@ -432,20 +432,22 @@ class SmallPairs(TogetherFirst):
         place = np.arange(group_of.size) - begins[group_of]
         chosen = place % np.maximum(1, sizes // SAMPLE)[group_of] == 0
         self.beta[chosen] = (totals / np.bincount(group_of[chosen]))[group_of[chosen]]
-        self.sum_up()
+        expand_each(programs, self.live, self.beta, self.f)
         # Fill the hardest rows of each group up to their bounds, until its sum is reached.
         order = np.lexsort((self.f[0] - programs.judged.y, group_of))
         high = programs.high[order]
         before = np.concatenate([[0.0], np.cumsum(high)])
         filled = before[:-1] - before[begins][group_of]
         self.beta[order] = np.clip(totals[group_of] - filled, 0.0, high)
-        self.sum_up()
+        expand_each(programs, self.live, self.beta, self.f)
         self.g += self.f[0]
-        # An accuracy is a violation: a share of the objective, divided by the sum of the dual
-        # variables, which is what a change of all slopes by 1 changes the objective by.
-        for k, (certificate, _) in enumerate(self.certificates()):
-            size = max(abs(certificate.primal), abs(certificate.dual))
-            self.accuracy[k] *= size / totals.reshape(len(self.totals), -1)[k].sum()
+        # An accuracy is a violation: a share of the objective, whose parts are beta'f / 2 and
+        # beta'y, divided by the sum of the dual variables, which is what a change of all slopes by
+        # 1 changes the objective by.
+        sizes = self.beta * (np.abs(programs.judged.y) + 0.5 * self.f[0])
+        objectives = np.add.reduceat(sizes, programs.begins[:-1])
+        sums = programs.judged.totals.sum(axis=1)
+        self.accuracy *= np.abs(objectives) / (self.task.C * sums)
 
     def sum_up(self) -> None:
         """Compute the sums of the certificates of all problems that are left."""
@@ -466,12 +468,7 @@ class SmallPairs(TogetherFirst):
         point = (values, self.slips, self.beta, alpha)
         certificate_sums(judged, loss, live, point, self.offsets, self.numbers)
 
-    def certificates(self) -> list[tuple[Certificate, Any]]:
-        """Return the certificates of the problems that are left, and their offsets."""
-        numbers = self.numbers.tolist()
-        return [self.certificate_of(k, numbers[k]) for k in self.live.tolist()]
-
-    def certificate_of(self, k: int, numbers: list[float]) -> tuple[Certificate, Any]:
+    def certificate_of(self, k: int) -> tuple[Certificate, Any]:
         """Return the certificate of problem k, and its groups' offsets; a number for one group."""
         totals = self.totals[k]
         offsets = self.offsets[k].copy()
@@ -480,7 +477,7 @@ class SmallPairs(TogetherFirst):
             self.task.layout.loss,
             Strength(self.task.C, own.stop - own.start),
             totals,
-            numbers,
+            self.numbers[k].tolist(),
             (self.halves[k], self.halves[k]),
         )
         return certificate, offsets if offsets.size > 1 else float(offsets[0])
@@ -496,7 +493,7 @@ class SmallPairs(TogetherFirst):
         self.solve()
         solved = clock()
         self.sum_up()
-        certified = self.certificates()
+        certified = [self.certificate_of(k) for k in self.live.tolist()]
         self.round += 1
         self.seconds[self.live] += np.array([solved - began, clock() - solved]) / self.live.size
         done = []
