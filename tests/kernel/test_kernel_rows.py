@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from saddlesvm.kernel import row_blocks as kernel_rows
-from saddlesvm.kernel.mercer import Kernel, block_of, expand, resolve_gamma
+from saddlesvm.kernel.mercer import Kernel, expand, resolve_gamma
 from saddlesvm.kernel.row_blocks import RowCache, row_source
 
 METRICS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
@@ -125,13 +125,6 @@ def test_expansion_is_the_kernel_matrix_times_coefficients(data, metric):
     sparse_X = sparse.csr_array(X)
     if metric != "laplacian":
         np.testing.assert_allclose(expand(kernel, sparse_X, sparse_X[:20], coefficients), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("step", [1, 2, 7])
-def test_a_block_of_a_matrix_has_the_chosen_rows_and_columns(step):
-    K = np.arange(400.0).reshape(20, 20)
-    for chosen in (np.arange(0, 20, step), np.array([0, 1, 2, 5, 6, 11, 17, 18]), np.array([3])):
-        np.testing.assert_array_equal(block_of(K, chosen), K[np.ix_(chosen, chosen)])
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ import numpy as np
 from scipy import sparse
 
 from saddlesvm.kernel.kernel_errors import KernelErrors, kernel_errors
-from saddlesvm.kernel.mercer import Kernel, Matrix, block_of, expand, gram
+from saddlesvm.kernel.mercer import Kernel, Matrix, expand, gram
 from saddlesvm.kernel.row_blocks import RowSource, row_source
 from saddlesvm.kernel.row_table import RowTable, has_rows
 from saddlesvm.problem.fingerprint import fingerprint
@@ -89,7 +89,7 @@ class KernelFacts(NamedTuple):
 
     def select(self, chosen: np.ndarray) -> KernelFacts:
         """Return the facts of some points; their numbers ascend."""
-        return KernelFacts(block_of(self.gram, chosen), self.errors.select(chosen))
+        return KernelFacts(self.gram[np.ix_(chosen, chosen)], self.errors.select(chosen))
 
 
 def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:

@@ -30,8 +30,6 @@ KERNELS: tuple[str, ...] = (*sorted(set(PAIRWISE_KERNEL_FUNCTIONS)), "precompute
 # Share of non-zeros above which dense arithmetic on a sparse matrix is faster (measured)
 WORTH_DENSE = 0.05
 BLOCK_VALUES = 2**21  # values of a float64 block of the kernel matrix
-# Runs of consecutive numbers, up to which blocks are copied instead of single values (guessed)
-RUNS = 8
 HUGE = 1e300  # an exponent of the radial kernel, or a value, whose sums may overflow
 SMALL_ENTRY = 1e-15
 LARGE_ENTRY = 1e15  # of a row, whose squares float32 holds with all digits
@@ -300,22 +298,6 @@ def _radial(kernel: Kernel, X: np.ndarray) -> np.ndarray:
         values = radial(scaled[start:end] @ X[start:].T, half[start:end], half[start:])
         out[start:end, start:] = values
         out[end:, start:end] = values[:, end - start :].T
-    return out
-
-
-def block_of(K: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return ``K[chosen][:, chosen]`` for ascending numbers; few runs are copied as blocks."""
-    ends = np.flatnonzero(np.diff(chosen) != 1) + 1
-    if ends.size > RUNS:
-        return np.ascontiguousarray(K[chosen].take(chosen, axis=1))
-    out = np.empty((chosen.size, chosen.size), K.dtype)
-    # Each run of successive numbers is a block of K.
-    places = [slice(a, b) for a, b in zip([0, *ends], [*ends, chosen.size], strict=True) if a < b]
-    for rows in places:
-        for columns in places:
-            own = chosen[rows]
-            others = chosen[columns]
-            out[rows, columns] = K[own[0] : own[-1] + 1, others[0] : others[-1] + 1]
     return out
 
 

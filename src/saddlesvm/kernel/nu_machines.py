@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,22 +91,31 @@ class Layout(NamedTuple):
     labels: tuple[float, ...] | None = None
 
 
-class Machine(Protocol):
-    """How a kernel machine poses its problem over the rows, and makes a model of the solution."""
+class Machine:
+    """How a kernel machine poses its problem over the rows, and makes a model of the solution.
+
+    This one has a loss of its own, and nothing given.
+    """
 
     def layout(self, loss: Loss, classes: int) -> Layout:
         """Return how the rows of a problem stand: of two classes of points (the later one is +1),
-        or with targets.
+        or with targets. Here all rows share an offset.
         """
+        if classes == 2:
+            return Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0))
+        return Layout((1.0,), (0, 1), loss)
 
     def totals(self, weight_sums: np.ndarray) -> np.ndarray:
         """Return the sums of the dual variables of each group, divided by C.
 
-        `weight_sums` has the sums of the weights in each part, shape (problems, parts).
+        `weight_sums` has the sums of the weights in each part, shape (problems, parts). Here no sum
+        is given but that of a free intercept, which is zero.
         """
+        return np.zeros((len(weight_sums), 1))
 
     def pose(self, problem: KernelProblem) -> KernelProblem:
         """Return the machine's problem, from a plain problem over the same rows."""
+        return problem
 
     def model(
         self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
@@ -114,47 +123,21 @@ class Machine(Protocol):
         """Return the model of a certified solution: coefficients of the rows, and offsets of the
         groups.
         """
+        return PublishedModel(beta, float(offsets), proven)
 
     def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         """Return coefficients of the rows, shape (n,), from coefficients of the points.
 
         Bounds and sums need not hold.
         """
-
-
-class Plain:
-    """A machine with a loss of its own, and nothing given."""
-
-    def layout(self, loss: Loss, classes: int) -> Layout:
-        """Return a single group: two classes share an offset."""
-        if classes == 2:
-            return Layout((1.0, 1.0), (0, 2), loss, (-1.0, 1.0))
-        return Layout((1.0,), (0, 1), loss)
-
-    def totals(self, weight_sums: np.ndarray) -> np.ndarray:
-        """Return zeros: no sum is given but that of a free intercept."""
-        return np.zeros((len(weight_sums), 1))
-
-    def pose(self, problem: KernelProblem) -> KernelProblem:
-        """Return the problem itself."""
-        return problem
-
-    def model(
-        self, facts: ModelFacts, beta: np.ndarray, offsets: Any, proven: Certificate
-    ) -> PublishedModel:
-        """Return the given values, unchanged."""
-        return PublishedModel(beta, float(offsets), proven)
-
-    def rows_of(self, problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
-        """Return the given values, unchanged."""
         return beta
 
 
-PLAIN = Plain()
+PLAIN = Machine()
 
 
 @dataclasses.dataclass(frozen=True)
-class Novelty(Plain):
+class Novelty(Machine):
     """The one-class machine: at most a share `nu` of the rows is outside the surface."""
 
     nu: float
@@ -176,7 +159,7 @@ class Novelty(Plain):
 
 
 @dataclasses.dataclass(frozen=True)
-class NuClassification:
+class NuClassification(Machine):
     """Two classes, a share `nu` of the rows at most inside the margin."""
 
     nu: float
@@ -275,7 +258,7 @@ class NuClassification:
 
 
 @dataclasses.dataclass(frozen=True)
-class NuRegression:
+class NuRegression(Machine):
     """A regression whose tube leaves a share `nu` of the rows outside, at most."""
 
     nu: float

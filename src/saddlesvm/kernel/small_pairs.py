@@ -39,7 +39,6 @@ from saddlesvm.kernel.mercer import leaf_of
 from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, PublishedModel
 from saddlesvm.kernel.pair_ascent import QuadraticProgram, pair_steps
 from saddlesvm.kernel.row_table import HELD, KernelTable, RowTable, whole_table
-from saddlesvm.multiclass.fits import TogetherFirst
 from saddlesvm.problem.bounds import UNIT, Bounded
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
@@ -367,15 +366,17 @@ def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.nd
             f[1, i] = min(max(beta[i], programs.low[i]), programs.high[i]) / programs.judged.C
 
 
-class SmallPairs(TogetherFirst):
-    """A batch of small problems, see the module.
+class SmallPairs:
+    """A batch of small problems that are solved together, and singly if that does not certify them.
+
+    See the module.
 
     Parameters
     ----------
     problems : sequence of int
     task : PairsTask
-    rest : callable
-        As of :class:`~saddlesvm.multiclass.fits.TogetherFirst`.
+    make_rest : callable
+        Makes a batch of problems that need a fit of their own.
     pick : callable
         Makes of the points of an ended problem, and their coefficients, what is kept of both.
     """
@@ -384,13 +385,33 @@ class SmallPairs(TogetherFirst):
         self,
         problems: Sequence[int],
         task: PairsTask,
-        rest: Callable[[list[int]], Batch[FitResult]],
+        make_rest: Callable[[list[int]], Batch[FitResult]],
         pick: Callable[[np.ndarray, np.ndarray], Any],
     ) -> None:
-        super().__init__(problems, rest)
+        self.problems = problems
         self.task = task
+        self.make_rest = make_rest
         self.pick = pick
+        self.rest: Batch[FitResult] | None = None
+        self.results: dict[int, FitResult] = {}
         self.begun = False
+
+    def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
+        """Solve all problems together while that pays; then fit the remaining problems singly."""
+        done = None
+        if self.rest is None:
+            done = self.solve_together(stop)
+        if done is not None:
+            return done
+        self.rest = self.rest or self.make_rest(live)
+        return self.rest.advance(live, stop)
+
+    def finished(self, index: int) -> FitResult:
+        """Return the result of a problem."""
+        if index in self.results:
+            return self.results.pop(index)
+        assert self.rest is not None
+        return self.rest.finished(index)
 
     def begin(self) -> None:
         """Lay the problems out, at zero or at a first point that has the given sums."""

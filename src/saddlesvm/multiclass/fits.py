@@ -7,7 +7,6 @@ intercept and its certificate take two sums of row weights, and no pass over the
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
@@ -16,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from saddlesvm.fit.checkpoint import make_checkpoint_file
-from saddlesvm.fit.loop import LATE, Batch, InTurn, ProblemInWork, drive
+from saddlesvm.fit.loop import LATE, Batch, InTurn, drive
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome
 from saddlesvm.fit.progress import ProgressBar
 from saddlesvm.fit.run import Fit
@@ -222,44 +221,6 @@ class Fits:
             if self.bar:
                 self.bar.next_problem()
         return results
-
-
-class TogetherFirst(ABC):
-    """A batch of small problems that are solved together, and singly if that does not certify them.
-
-    Parameters
-    ----------
-    problems : sequence of int
-    rest : callable
-        Makes a batch of problems that need a fit of their own.
-    """
-
-    def __init__(
-        self, problems: Sequence[int], rest: Callable[[list[int]], Batch[FitResult]]
-    ) -> None:
-        self.problems = problems
-        self.make_rest = rest
-        self.rest: Batch[FitResult] | None = None
-        self.results: dict[int, FitResult] = {}
-
-    @abstractmethod
-    def solve_together(self, stop: threading.Event) -> list[ProblemInWork] | None:
-        """Solve what is left; return the problems that this certifies, None if it cannot."""
-
-    def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
-        """Solve all problems together once; then fit the remaining problems singly."""
-        done = self.solve_together(stop) if self.rest is None else None
-        if done is not None:
-            return done
-        self.rest = self.rest or self.make_rest(live)
-        return self.rest.advance(live, stop)
-
-    def finished(self, index: int) -> FitResult:
-        """Return the result of a problem."""
-        if index in self.results:
-            return self.results.pop(index)
-        assert self.rest is not None
-        return self.rest.finished(index)
 
 
 def bundles_of(problems: Sequence[int], together: int, jobs: int) -> list[Sequence[int]]:
