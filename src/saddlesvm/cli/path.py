@@ -63,10 +63,14 @@ def command(
     from saddlesvm.cli.rows import read_rows, save_model
     from saddlesvm.cli.show import show
     from saddlesvm.estimators.C_range import GAP
+    from saddlesvm.estimators.columns import import_skops
     from saddlesvm.estimators.training_data import labels_of
     from saddlesvm.fit.outcome import Outcome
 
     entry = choose_entry(asked)
+    # Say before the fits that the model cannot be saved.
+    if standardize and model_path is not None:
+        import_skops()
     if not entry.linear:
         raise ValueError(f"path is for linear models; {entry.name} is none")
     # Fit the path, and measure its errors.

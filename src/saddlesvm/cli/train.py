@@ -107,7 +107,7 @@ def command(
     entry = choose_entry(asked)
     folds = choose_folds(asked, folds)
     pairwise = asked.get("kernel") == "precomputed"
-    check_standardize(standardize, liblinear, pairwise)
+    check_standardize(standardize, model_path, liblinear, pairwise)
     if until_proven is not None:
         check_until_proven(entry, test, folds)
     rows = read_rows(
@@ -154,10 +154,17 @@ def command(
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
-def check_standardize(standardize: bool, liblinear: str | None, pairwise: bool) -> None:
+def check_standardize(
+    standardize: bool, model_path: str | None, liblinear: str | None, pairwise: bool
+) -> None:
     """Raise ValueError for options that do not work with scaled features."""
+    from saddlesvm.estimators.columns import import_skops
+
     if not standardize:
         return
+    # Say before the fit that the model cannot be saved.
+    if model_path is not None:
+        import_skops()
     if liblinear is not None:
         raise ValueError(
             "--liblinear files do not hold how features were scaled: leave --standardize out, or "

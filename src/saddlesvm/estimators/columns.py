@@ -165,7 +165,7 @@ def columns_to_bytes(transformer: object) -> bytes:
     DataError
         skops is not installed, or :func:`columns_from_bytes` does not trust a type.
     """
-    skops = _import_skops()
+    skops = import_skops()
     data: bytes = skops.dumps(transformer)
     # A model file loads trusted types only: refuse now what it could not load.
     unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(TRUSTED_TYPES))
@@ -187,7 +187,7 @@ def columns_from_bytes(data: bytes) -> ColumnTransformer:
     ValueError
         The bytes are damaged, or name a type that is neither scikit-learn's nor of this module.
     """
-    skops = _import_skops()
+    skops = import_skops()
     try:
         transformer = skops.loads(data, trusted=TRUSTED_TYPES)
     except DataError:
@@ -201,13 +201,13 @@ def columns_from_bytes(data: bytes) -> ColumnTransformer:
     return transformer
 
 
-def _import_skops() -> ModuleType:
+def import_skops() -> ModuleType:
     """Return ``skops.io``; raises DataError if it is not installed."""
     try:
         import skops.io
     except ImportError:
         raise DataError(
-            f"models of tables with words are saved by skops: {how_to_install('files')}"
+            f"what stands before a model is saved by skops: {how_to_install('files')}"
         ) from None
     return skops.io
 

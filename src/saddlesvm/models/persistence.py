@@ -1,7 +1,6 @@
 """Saving and loading estimators as plain arrays and JSON: no pickle, and no code from the file.
 
-Before an estimator, a file may hold a StandardScaler as arrays, or the transformers of a table as
-skops writes them.
+Before an estimator, a file may hold scikit-learn's transformers as skops writes them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import DataError, load_model, save_model
@@ -74,8 +72,6 @@ if TYPE_CHECKING:
 
 # The array of a model file with the transformers before the model, as skops writes them.
 COLUMNS = "columns"
-# The arrays of a StandardScaler before the model; they are empty for what it does not do.
-SCALER_ARRAYS = ("scaler_mean", "scaler_scale", "scaler_var", "scaler_seen")
 # What to save instead of a model that cannot be saved, by an attribute that tells its kind.
 INSTEAD = {
     "best_estimator_": ": save its best_estimator_",
@@ -101,7 +97,7 @@ def save(
     ----------
     model : LinearSVC, LinearSVR, SVC, or one registered with :func:`saddlesvm.register_estimator`
         Or a pipeline of transformers of scikit-learn, or of a :func:`saddlesvm.table.encoder`,
-        and one of these. Other transformers than a ``StandardScaler`` need skops.
+        and one of these. Transformers need skops.
     path : path-like
     notes : dict, optional
         Plain facts to store with the model, such as the source of the data.
@@ -160,24 +156,10 @@ def save(
         name: _option_to_plain(name, given) for name, given in params.items() if name not in UNSAVED
     }
     meta = {"params": options, "notes": notes or {}} | _facts_to_plain(fitted)
-    save_model(path, entry.name, _before_to_arrays(before) | _fit_to_arrays(model, fitted), meta)
-
-
-def _before_to_arrays(before: Any) -> dict[str, np.ndarray]:
-    """Return the arrays of the transformers before a model, or of no transformers."""
-    if before is None:
-        return {}
-    # A scaler of numbers is a few arrays; the encoding of a table with words is bytes.
-    if type(before) is not StandardScaler:
-        return {COLUMNS: np.frombuffer(columns_to_bytes(before), dtype=np.uint8)}
-    arrays = dict.fromkeys(SCALER_ARRAYS, np.empty(0))
-    arrays["scaler_seen"] = before.n_samples_seen_
-    if before.with_mean:
-        arrays["scaler_mean"] = before.mean_
-    if before.with_std:
-        arrays["scaler_scale"] = before.scale_
-        arrays["scaler_var"] = before.var_
-    return {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+    arrays = _fit_to_arrays(model, fitted)
+    if before is not None:
+        arrays[COLUMNS] = np.frombuffer(columns_to_bytes(before), dtype=np.uint8)
+    save_model(path, entry.name, arrays, meta)
 
 
 def _fit_to_arrays(model: Estimator, fitted: Fitted | KernelFitted) -> dict[str, np.ndarray]:
@@ -226,8 +208,8 @@ def list_kinds() -> str:
 def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
     """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM.
 
-    Its ``notes_`` are the notes that were stored with it. If a ``StandardScaler`` or the
-    transformers of a table stand before the model, they are returned as a pipeline.
+    Its ``notes_`` are the notes that were stored with it. If transformers stand before
+    the model, they are returned as a pipeline.
 
     Raises
     ------
@@ -265,13 +247,10 @@ def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
         # What stands before the model is taken out first: the rest is checked against a closed
         # list of a fit's arrays.
         arrays = dict(stored)
-        scaler_arrays = {name: arrays.pop(name) for name in SCALER_ARRAYS if name in arrays}
         columns = arrays.pop(COLUMNS, None)
         model = _make_estimator(entry, arrays, meta)
         if columns is not None:
             return prepend_step(_restore_columns(model, columns), model)
-        if scaler_arrays:
-            return prepend_step(_restore_scaler(model, scaler_arrays), model)
         return model
     except UnregisteredLoss as error:
         raise DataError(f"{path}: {error}") from None
@@ -290,39 +269,6 @@ def _restore_columns(model: Estimator, stored: np.ndarray) -> ColumnTransformer:
             f"its columns make {width} features, but its weights are for {model.n_features_in_}"
         )
     return before
-
-
-def _restore_scaler(model: Estimator, stored: dict[str, np.ndarray]) -> StandardScaler:
-    """Return the stored scaler; raise ValueError unless it scales the model's features."""
-    width = model.n_features_in_
-    for name in SCALER_ARRAYS:
-        if name not in stored:
-            raise ValueError(f"its {name} is missing")
-        array = stored[name]
-        # The rows seen are one number, or a number for each feature.
-        empty_shape: tuple[int, ...] = () if name == "scaler_seen" else (0,)
-        is_shaped = array.shape in (empty_shape, (width,))
-        if array.dtype != np.float64 or not is_shaped or not np.isfinite(array).all():
-            raise ValueError(f"its {name} does not hold finite numbers for {width} features")
-    # The attributes are set as a fit would have set them.
-    mean, scale, variance, seen = (stored[name] for name in SCALER_ARRAYS)
-    if scale.size != variance.size or (scale <= 0.0).any() or (variance < 0.0).any():
-        raise ValueError("its scaler does not divide by positive numbers")
-    scaler = StandardScaler(with_mean=mean.size > 0, with_std=scale.size > 0)
-    # An empty array stands for what the scaler does not do.
-    scaler.mean_ = None
-    scaler.scale_ = None
-    scaler.var_ = None
-    if mean.size:
-        scaler.mean_ = mean
-    if scale.size:
-        scaler.scale_ = scale
-        scaler.var_ = variance
-    scaler.n_samples_seen_ = seen[()]
-    scaler.n_features_in_ = width
-    if hasattr(model, "feature_names_in_"):
-        scaler.feature_names_in_ = model.feature_names_in_
-    return scaler
 
 
 def _make_estimator(
