@@ -197,6 +197,11 @@ class DeviceBlocks(Memory):
         root = self.cast(sent(roots, self.array), kind)
         return self.cast(block, kind) * root[:, None], root
 
+    def add_squares(self, total: np.ndarray, block: Any) -> np.ndarray:
+        """Add ``block' block`` to a total."""
+        total += brought(block.T @ block)
+        return total
+
     def bring(self, values: Any) -> np.ndarray:
         """Bring products to NumPy."""
         return brought(values)

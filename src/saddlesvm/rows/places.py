@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.blas import dsyrk, ssyrk
 
 from saddlesvm.rows.class_rows import sparse_add, sparse_scores
 from saddlesvm.rows.matrix import CSR, IN_CACHE as IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
@@ -172,21 +173,20 @@ class Memory:
 
     def gram(self, rows: np.ndarray, bends: np.ndarray, kind: object) -> np.ndarray:
         """``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
-        found = np.zeros((self.d + 1, self.d + 1))
+        found = np.zeros((self.d + 1, self.d + 1), order="F")
         if isinstance(self.X, CSR) and self.d > DENSE_ENOUGH * self.values_per_row:
             chosen = rows if self.whole else self.members[rows]
             add_outer_products(self.X, chosen, bends, found.T)
             return found
         roots = np.sqrt(bends).astype(kind)
-        # As many rows as features at least: the sum of the pieces' matrices then takes less time
-        # than their products.
-        size = max(self.piece, self.d)
-        for first in range(0, rows.size, size):
-            part = slice(first, first + size)
+        squares = np.zeros((self.d, self.d), dtype=kind, order="F")
+        for first in range(0, rows.size, self.piece):
+            part = slice(first, first + self.piece)
             # Half of the weight on either side lets the BLAS compute one triangle only.
             block, root = self.weigh(self.read(rows[part], kind), roots[part], kind)
-            found[:-1, :-1] += self.bring(block.T @ block)
+            squares = self.add_squares(squares, block)
             found[-1, :-1] += self.constant * self.bring(block.T @ root)
+        found[:-1, :-1] = squares
         found[:-1, -1] = found[-1, :-1]
         found[-1, -1] = self.constant**2 * bends.sum()
         return found
@@ -218,6 +218,13 @@ class Memory:
         block = block.astype(kind, copy=False)
         block *= roots[:, None]
         return block, roots
+
+    def add_squares(self, total: np.ndarray, block: Any) -> np.ndarray:
+        """Add ``block' block`` to a total in Fortran order, in its lower triangle at least."""
+        # The BLAS adds in place: sums of its products take a fifth of their time, 784 features.
+        add = dsyrk if total.dtype == FLOAT64 else ssyrk
+        found: np.ndarray = add(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=1)
+        return found
 
     def bring(self, values: Any) -> np.ndarray:
         """Return products as a NumPy array; a device copies them."""

@@ -136,7 +136,7 @@ def cholesky(matrix: np.ndarray) -> np.ndarray:
     """Return the Cholesky factor of a matrix; raise its diagonal if it is nearly singular."""
     lift = 0.0
     for _ in range(MOST_LIFTS):
-        factor, failed = dpotrf(matrix, lower=1)
+        factor, failed = dpotrf(matrix, lower=1, clean=0)
         if not failed:
             break
         lift = max(LIFT_GROWTH * lift, FIRST_LIFT * float(matrix.diagonal().max()))

@@ -21,6 +21,7 @@ Source: Nocedal and Wright (2006), "Numerical optimization", algorithm 5.3; Keer
 from __future__ import annotations
 
 import math
+from copy import copy
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -50,11 +51,11 @@ SPANNING = 0.8  # rows a feature above which a factor over rows is badly conditi
 SPARSE_ROWS_PER_PASS = 24.0
 
 # Operations a second, whose ratios choose the way: of the BLAS, of its products X'X (which it
-# computes by halves), of loops over sparse values, of loops over dense values. Measured on a core.
+# computes by halves), and of loops over sparse values. Measured on a core.
 BLAS_SPEED = 3e10
 SQUARES_SPEED = 6e10
 LOOP_SPEED = 1e9
-DENSE_SPEED = 2e9
+DENSE_SPEED = 4e10  # bytes of dense rows a second, read by the BLAS; measured, 784 and 1,024 features
 CALLS = 1e-5  # seconds of a call; guessed
 
 # Conjugate gradients.
@@ -192,6 +193,9 @@ class RowFactor:
     """
 
     def __init__(self, few: Memory, bends: np.ndarray, ridge: float) -> None:
+        # The same rows, read in double precision.
+        few = copy(few)
+        few.widen()
         matrix = few.inner_products()
         matrix.flat[:: few.n + 1] += 1.0 / bends
         self.few = few
@@ -414,7 +418,7 @@ class MemoryEquations(Equations):
             self.rows.size,
             changed,
             place.values_per_row,
-            place.is_sparse,
+            self.value_bytes,
             self.task.most_side,
         )
         if not self.takes_shares:
@@ -428,14 +432,20 @@ class MemoryEquations(Equations):
 
     def product_seconds(self) -> float:
         """Return the rough seconds of a product with the matrix."""
+        return seconds_of_product(
+            self.rows.size, self.task.place.values_per_row, self.value_bytes
+        )
+
+    @property
+    def value_bytes(self) -> int:
+        """Return the bytes of a value of dense rows; 0 if rows are sparse."""
         place = self.task.place
-        return seconds_of_product(self.rows.size, place.values_per_row, place.is_sparse)
+        return 0 if place.is_sparse else place.kind.itemsize
 
     def gather(self) -> Memory:
-        """Return the rows that bend, in double precision, copied once a point."""
+        """Return the rows that bend, copied once a point."""
         if self.gathered is None:
             self.gathered = self.task.place.take(self.rows)
-            self.gathered.widen()
         return self.gathered
 
     def multiply(self, D: np.ndarray) -> np.ndarray:
@@ -444,7 +454,7 @@ class MemoryEquations(Equations):
         bends = self.bends[self.rows]
         if place.is_sparse:
             return self.ridge * D + place.multiply(self.rows, bends, D)
-        # If all rows bend, they are read where they are: float32 sums do for iterations.
+        # If all rows bend, they are read where they are. Float32 sums do for iterations.
         few = place if self.rows.size == place.n else self.gather()
         curved = self.ridge * D
         for part, block in few.blocks():
@@ -457,13 +467,15 @@ def list_ways(
     rows: int,
     changed: int,
     values_per_row: float,
-    is_sparse: bool,
+    value_bytes: int,
     most: int = MOST_SIDE,
 ) -> list[Way]:
     """Return the factors that are small enough.
 
-    `changed` rows are new in the matrix over features, or leave it.
+    `changed` rows are new in the matrix over features, or leave it. `value_bytes` are those of a
+    value of dense rows; 0 if rows are sparse.
     """
+    is_sparse = not value_bytes
     # Operations for each row of the matrix over features, and for each pair of rows.
     side = features + 1.0
     outer = side * side / SQUARES_SPEED
@@ -483,7 +495,7 @@ def list_ways(
             if count <= MOST_OF_ROWS * rows:
                 # Conjugate gradients bring the error to 2 per_feature^(-k/2) in k iterations.
                 iterations = math.ceil(2.0 * math.log(2.0 / FORCING) / math.log(per_feature))
-                products = iterations * seconds_of_product(rows, values_per_row, is_sparse)
+                products = iterations * seconds_of_product(rows, values_per_row, value_bytes)
                 seconds = count * outer * FLOAT32_SHARE + factor + products
                 found.append(Way(SHARE, seconds, count))
     if rows <= min(most, SPANNING * side):
@@ -513,11 +525,12 @@ def expected_seconds(problem: Problem, rows: int, condition: float, memory: floa
     values = problem.values_per_row
     most = largest_side(memory)
     iterations = min(FIRST_PRODUCTS + math.sqrt(condition), TYPICAL_PRODUCTS)
-    by_products = iterations * seconds_of_product(rows, values, problem.sparse)
+    value_bytes = 0 if problem.sparse else problem.X.dtype.itemsize
+    by_products = iterations * seconds_of_product(rows, values, value_bytes)
     if features < min(FEW_FEATURES, most):
         # A share of the rows is enough for the matrix.
         rows = min(rows, enough_rows(problem.members.size, features, values, problem.sparse))
-    ways = list_ways(features, rows, rows, values, problem.sparse, most)
+    ways = list_ways(features, rows, rows, values, value_bytes, most)
     found = [each.seconds for each in ways]
     # If other rows bend after each step, products take too many iterations to be counted on.
     if problem.is_cornerless or not found:
@@ -531,9 +544,12 @@ def enough_rows(n: int, features: int, values_per_row: float, is_sparse: bool) -
     return int(max(PER_FEATURE * (features + 1), ease * n / max(1.0, values_per_row)))
 
 
-def seconds_of_product(rows: int, values_per_row: float, is_sparse: bool) -> float:
-    """Return the rough seconds of a product with the matrix: two readings of the rows."""
-    speed = LOOP_SPEED if is_sparse else DENSE_SPEED
+def seconds_of_product(rows: int, values_per_row: float, value_bytes: int) -> float:
+    """Return the rough seconds of a product with the matrix: two readings of the rows.
+
+    `value_bytes` are those of a value of dense rows; 0 if rows are sparse.
+    """
+    speed = DENSE_SPEED / value_bytes if value_bytes else LOOP_SPEED
     return 2.0 * rows * values_per_row / speed + CALLS
 
 
