@@ -197,6 +197,11 @@ def dot_by_blocks(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) 
 @silent
 def combine_rows(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """Add ``sum_k factors[k] x_chosen[k]`` to `out` in array code; no row is chosen twice."""
+    if isinstance(X, Dense) and 2 * np.count_nonzero(factors) < factors.size:
+        # Most rows add nothing: the others are copied.
+        some = np.flatnonzero(factors)
+        chosen = chosen[some]
+        factors = factors[some]
     local, numbers = neighbours(X, chosen)
     if isinstance(local, Dense):
         for rows, block in local.blocks(numbers):

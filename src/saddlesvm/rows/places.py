@@ -32,6 +32,8 @@ from saddlesvm.rows.small_types import widen
 from saddlesvm.rows.sparse_products import add_outer_products, add_products, multiply_by_columns
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
     from saddlesvm.rows.passes import Passes
 
 FLOAT64 = np.dtype(np.float64)
@@ -133,6 +135,19 @@ class Memory:
             rows = slice(first, min(first + self.block, self.n))
             yield rows, self.read(rows)
 
+    def some_blocks(self, rows: np.ndarray) -> Iterator[tuple[slice, Any]]:
+        """Visit some rows, block by block; the slices count these rows only."""
+        for first in range(0, rows.size, self.block):
+            part = slice(first, min(first + self.block, rows.size))
+            yield part, self.read(part if rows.size == self.n else rows[part])
+
+    def pull_some(self, rows: np.ndarray, A: np.ndarray) -> np.ndarray:
+        """``sum_i a_i x_i`` over some rows, of which A has the dual variables."""
+        pulled = np.zeros((self.d + 1, *A.shape[1:]))
+        for part, block in self.some_blocks(rows):
+            pulled += self.pull(block, A[part])
+        return pulled
+
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """``x_i . W`` of the rows of a block, the intercept included."""
         # Several classes share the visit to each stored value.
@@ -171,7 +186,7 @@ class Memory:
             self.transposed = block.T
         return self.transposed
 
-    def gram(self, rows: np.ndarray, bends: np.ndarray, kind: object) -> np.ndarray:
+    def gram(self, rows: np.ndarray, bends: np.ndarray, kind: DTypeLike) -> np.ndarray:
         """``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
         found = np.zeros((self.d + 1, self.d + 1), order="F")
         if isinstance(self.X, CSR) and self.d > DENSE_ENOUGH * self.values_per_row:
@@ -245,12 +260,9 @@ class Memory:
 
     def diagonal(self, rows: np.ndarray, bends: np.ndarray) -> np.ndarray:
         """Return the diagonal of :meth:`gram`."""
-        few = self
-        if rows.size < self.n:
-            few = self.take(rows)
         found = np.zeros(self.d + 1)
-        for part, block in few.blocks():
-            found += few.pull_squares(block, bends[part])
+        for part, block in self.some_blocks(rows):
+            found += self.pull_squares(block, bends[part])
         return found
 
     def take(self, rows: np.ndarray) -> Memory:
@@ -300,6 +312,13 @@ class Elsewhere(Memory):
         """``sum_i a_i x_i`` over the rows."""
         spread = np.zeros(self.passes.shape[0])
         spread[self.members] = A
+        found: np.ndarray = self.passes.pull(spread)
+        return found
+
+    def pull_some(self, rows: np.ndarray, A: np.ndarray) -> np.ndarray:
+        """``sum_i a_i x_i`` over some rows."""
+        spread = np.zeros(self.passes.shape[0])
+        spread[self.members[rows]] = A
         found: np.ndarray = self.passes.pull(spread)
         return found
 

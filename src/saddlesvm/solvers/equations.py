@@ -178,3 +178,17 @@ def conjugate_gradients(
         size = float(np.vdot(residual, solved))
         search = solved + (size / before) * search
     return D, size <= forcing**2 * first
+
+
+def draw(parts: np.ndarray, count: float) -> tuple[np.ndarray, np.ndarray]:
+    """Draw about `count` rows in proportion to their parts of a sum, and weigh them.
+
+    The weights keep the sum. The rows are drawn at equal distances along the sum of the odds.
+    """
+    total = float(parts.sum())
+    if total == 0.0:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    odds = np.minimum(1.0, parts * (count / total))
+    marks = np.floor(np.cumsum(odds) + 0.5)
+    rows = np.flatnonzero(np.diff(marks, prepend=0.0) > 0.0)
+    return rows, parts[rows] / odds[rows]

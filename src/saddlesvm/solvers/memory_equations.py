@@ -40,8 +40,9 @@ from saddlesvm.solvers.equations import (
     Equations,
     cholesky,
     conjugate_gradients,
+    draw,
 )
-from saddlesvm.solvers.task import EvaluatedPoint, Task
+from saddlesvm.solvers.task import EvaluatedPoint, Task, pull_of, score_all
 
 # Factors.
 MOST_SIDE = 5000  # features or rows of a factor at most: 200 MB; guessed
@@ -55,7 +56,7 @@ SPARSE_ROWS_PER_PASS = 24.0
 BLAS_SPEED = 3e10
 SQUARES_SPEED = 6e10
 LOOP_SPEED = 1e9
-DENSE_SPEED = 4e10  # bytes of dense rows a second, read by the BLAS; measured, 784 and 1,024 features
+DENSE_SPEED = 4e10  # bytes of dense rows a second, read by the BLAS; measured, 784 features
 CALLS = 1e-5  # seconds of a call; guessed
 
 # Conjugate gradients.
@@ -73,7 +74,8 @@ CHANGED = 3.0
 MOST_CHANGED = 0.1
 
 # Rows a feature of a share whose factor is a preconditioner: more rows save iterations. A choice.
-SAMPLES = (4, 16)
+SAMPLES = (2, 4, 16)
+EVENLY = 0.5  # part of a share's rows that is drawn without regard to size; guessed
 MOST_OF_ROWS = 0.5  # such a share has at most this part of the rows that bend; guessed
 FLOAT32_SHARE = 0.6  # seconds of products in float32 for those in float64; measured, 784 features
 
@@ -219,7 +221,7 @@ class RowFactor:
         last = target[-1] - few.constant * target_solution.sum()
         last /= self.ridge + few.constant * self.constant_solution.sum()
         answers = target_solution + last * self.constant_solution
-        found = target - pull_all(few, answers)
+        found = target - pull_of(few, answers)
         found[-1] = last
         return found
 
@@ -251,7 +253,6 @@ class MemoryEquations(Equations):
         self.gathered: Memory | None = None
         self.is_stiff = False  # products alone did not solve the last equations
         self.takes_shares = True  # no factor of a share has failed as a preconditioner
-        self.has_risen = False  # F rose along a step by more than it was to fall
         self.way = ""
         self.forcing = FORCING
         # The factor is that of a share of the rows, and solves the equations alone.
@@ -273,33 +274,29 @@ class MemoryEquations(Equations):
         self.take_bends(task.C * task.machine.bend(slice(0, place.n), point.Z, point.A, centre, q))
         bent = self.rows
         if place.d < min(FEW_FEATURES, task.most_side):
-            # So many rows are enough for the matrix. Of more, every stride-th is taken, and their
-            # bends are raised to the weight of all.
+            # So many rows are enough for the matrix.
             enough = enough_rows(place.n, place.d, place.values_per_row, place.is_sparse)
-            stride = max(1, int(bent.size / (fineness * enough)))
-            if stride > 1:
+            count = int(fineness * enough)
+            if 2 * count <= bent.size:
                 is_coarse = fineness == 1.0 and q == 0.0
-                self.rows = bent[stride // 2 :: stride]
-                self.factor = self.factor_of_share(self.rows, is_coarse)
+                self.factor = self.factor_of_share(count, is_coarse)
                 self.factored_bends = np.empty(0)
                 self.is_share = True
                 self.way = SHARE
 
-    def factor_of_share(self, rows: np.ndarray, is_coarse: bool) -> FeatureFactor:
-        """Return the factor over features of some of the rows, which get the weight of all."""
-        weights = np.zeros(self.bends.size)
-        weights[rows] = self.bends[rows] * (self.bent / rows.size)
+    def factor_of_share(self, count: int, is_coarse: bool) -> FeatureFactor:
+        """Return the factor over features of about `count` rows, with the weight of all."""
+        # Rows are drawn in proportion to what they add to the trace, so that no huge one is missed,
+        # and some of them evenly, so that a few huge ones are not all.
+        sizes = self.bends[self.rows] * self.task.norms[self.rows]
+        odds = (1.0 - EVENLY) * sizes / sizes.sum() + EVENLY / self.rows.size
+        places, parts = draw(odds, count)
+        some = self.rows[places]
+        bends = np.zeros(self.bends.size)
+        bends[some] = self.bends[some] * (parts / odds[places])
         factor = FeatureFactor(self.task.place, self.ridge, is_coarse)
-        factor.update(weights)
+        factor.update(bends)
         return factor
-
-    def note_rise(self) -> None:
-        """Learn that F rose along a step by more than it was to fall."""
-        # A step from far away may do that. If it happens again, a share of the rows has missed
-        # some huge rows.
-        if self.has_risen:
-            self.takes_shares = False
-        self.has_risen = True
 
     def take_bends(self, bends: np.ndarray) -> None:
         """Take C times the second derivatives of all rows."""
@@ -380,9 +377,7 @@ class MemoryEquations(Equations):
         self.factor = None
         most = PATIENCE
         if way == SHARE:
-            # Evenly spaced rows.
-            places = np.linspace(0, self.rows.size - 1, count).astype(np.intp)
-            self.factor = self.factor_of_share(self.rows[places], True)
+            self.factor = self.factor_of_share(count, True)
             most = MOST_PRODUCTS
         else:
             # This factor subtracts vectors over features, in which digits cancel: an iteration or
@@ -432,9 +427,7 @@ class MemoryEquations(Equations):
 
     def product_seconds(self) -> float:
         """Return the rough seconds of a product with the matrix."""
-        return seconds_of_product(
-            self.rows.size, self.task.place.values_per_row, self.value_bytes
-        )
+        return seconds_of_product(self.rows.size, self.task.place.values_per_row, self.value_bytes)
 
     @property
     def value_bytes(self) -> int:
@@ -551,19 +544,3 @@ def seconds_of_product(rows: int, values_per_row: float, value_bytes: int) -> fl
     """
     speed = DENSE_SPEED / value_bytes if value_bytes else LOOP_SPEED
     return 2.0 * rows * values_per_row / speed + CALLS
-
-
-def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
-    """Return ``x_i . W`` of all rows of a place."""
-    Z = np.empty((place.n, *W.shape[1:]))
-    for rows, block in place.blocks():
-        Z[rows] = place.scores(block, W)
-    return Z
-
-
-def pull_all(place: Memory, A: np.ndarray) -> np.ndarray:
-    """Return ``sum_i a_i x_i`` over all rows of a place."""
-    pulled = np.zeros((place.d + 1, *A.shape[1:]))
-    for rows, block in place.blocks():
-        pulled += place.pull(block, A[rows])
-    return pulled

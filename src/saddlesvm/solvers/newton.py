@@ -26,7 +26,7 @@ point algorithm in convex programming".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,7 +43,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import Margins
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, margins
 from saddlesvm.rows.device import refuse_device
-from saddlesvm.rows.places import IN_CACHE, Elsewhere, Memory
+from saddlesvm.rows.places import FLOAT64, IN_CACHE, Elsewhere, Memory
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
@@ -51,9 +51,18 @@ from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.equations import Equations, MatrixEquations
 from saddlesvm.solvers.machines import Binary, CompiledBinary, SoftmaxMachine
-from saddlesvm.solvers.memory_equations import PRODUCTS, MemoryEquations, largest_side, score_all
+from saddlesvm.solvers.memory_equations import PRODUCTS, MemoryEquations, largest_side
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
-from saddlesvm.solvers.task import EvaluatedPoint, Task, evaluate, objective_at_zero, pull_of_change
+from saddlesvm.solvers.task import (
+    EvaluatedPoint,
+    Task,
+    evaluate,
+    evaluate_response,
+    objective_at_zero,
+    pull_of,
+    respond_all,
+    score_all,
+)
 
 # Sums of float32 rows serve down to this relative gap; measured: their error is 1e-6.
 FLOAT32_GAP = 3e-5
@@ -102,7 +111,8 @@ F_FALL = 1e-13
 # The search goes back if the slope at the end of a step is more than this share of the first slope;
 # guessed.
 TOO_STEEP = 0.5
-EXACT = 0.1  # the same if every step is searched; guessed
+SLOPE_ROUNDING = 4.0  # roundings of each score that a slope may have; guessed
+EXACT = 0.1  # the same for either sign, if a search takes no pass; guessed
 
 # Rows a feature below which descent comes before the first step of array code; guessed.
 FEW_ROWS = 20
@@ -125,7 +135,7 @@ class NewtonWork:
     step_start : EvaluatedPoint, optional
         The point that the present step began at; None if the next pass ends no step.
     precomputed : EvaluatedPoint, optional
-        Scores at the next point and dual variables near it: its pass visits few rows.
+        The point at the same weights, if the next pass evaluates them with another proximal term.
     last, lowest, highest : EvaluatedPoint, optional
         The point of the last pass, and those with the best objectives.
     equations : Equations, optional
@@ -209,7 +219,14 @@ def advance(task: Task, state: NewtonState, target: float) -> None:
     is_given = not state.has_begun and bool(state.w.any())
     if not state.has_begun:
         begin(task, state)
-    point = evaluate(task, state.w, state.centre, state.q, work.precomputed)
+    if work.step_start is not None and task.keeps_scores:
+        point = finish_step(task, state, work.step_start)
+    elif work.precomputed is not None:
+        # F has changed, but not the weights: their scores serve again.
+        former = work.precomputed
+        point = evaluate(task, state.w, state.centre, state.q, former, former.Z)
+    else:
+        point = evaluate(task, state.w, state.centre, state.q)
     if is_given and not task.machine.kinked and not point.primal < objective_at_zero(task):
         # Far out, a loss may have no curvature to use: the run begins at zero instead.
         state.w = np.zeros_like(state.w)
@@ -249,9 +266,9 @@ def needs_step(task: Task, state: NewtonState, point: EvaluatedPoint, target: fl
             state.hidden += 1
         return False
 
-    # 2. The pass has evaluated the end of a step: the search goes back if the step was too long.
+    # 2. Without scores, the search for a better place on the line of a step takes another pass.
     start = work.step_start
-    if start is not None:
+    if start is not None and not task.keeps_scores:
         D = point.W - start.W
         better_t = 0.0
         if point.line is not None:
@@ -265,18 +282,10 @@ def needs_step(task: Task, state: NewtonState, point: EvaluatedPoint, target: fl
         first_slope = float(np.vdot(start.gradient, D))
         last_slope = float(np.vdot(point.gradient, D))
         is_higher = start.F + F_RISE * abs(start.F) < point.F
-        is_far = last_slope > 0.0 and (last_slope > TOO_STEEP * abs(first_slope) or is_higher)
-        equations = work.equations
-        if isinstance(equations, MemoryEquations):
-            # Other rows bend along a step, so that it may be too short as well. If the next
-            # direction is expensive, an exact search is worth its dual variables.
-            is_expensive = place.is_sparse or not equations.serves
-            if state.q > 0.0 or is_expensive:
-                is_far = abs(last_slope) > EXACT * abs(first_slope)
-            if start.F + abs(first_slope) < point.F:
-                equations.note_rise()
-        if is_far:
-            go_back(task, state, start, point, first_slope, last_slope)
+        if last_slope > 0.0 and (last_slope > TOO_STEEP * abs(first_slope) or is_higher):
+            # The minimum of a cubic through both ends is the next end of the same step.
+            t = find_lowest(start.F, point.F, first_slope, last_slope)
+            state.w = start.W + t * D
             return False
 
     # 3. The proximal point method: the first term of the gap, gap - fenchel_gap, is small enough.
@@ -309,7 +318,6 @@ def move_centre(state: NewtonState, point: EvaluatedPoint) -> None:
     state.q /= next(factor for most_steps, factor in growth if state.inner <= most_steps)
     state.inner = 0
     state.lowest_smoothed = np.inf
-    # F has changed, but not the weights: their scores serve again.
     work.precomputed = point
     work.step_start = None
 
@@ -369,6 +377,7 @@ def take_step(task: Task, state: NewtonState, point: EvaluatedPoint, gap: float)
     if not np.isfinite(state.w).all():
         # No row bends, so far out: another method has to go on.
         state.w = state.best.w
+        work.step_start = None
         state.stuck = True
     state.inner += 1
     state.steps += 1
@@ -568,38 +577,49 @@ def judge(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) 
     state.stuck = state.idle_passes >= task.patience or not np.isfinite(point.F)
 
 
-def go_back(
-    task: Task,
-    state: NewtonState,
-    start: EvaluatedPoint,
-    end: EvaluatedPoint,
-    first_slope: float,
-    last_slope: float,
-) -> None:
-    """Search along a step that went too far, and choose the point of the next pass."""
-    D = end.W - start.W
-    if not task.keeps_scores:
-        # Without scores, the minimum of a cubic through both ends is the next end of the same step.
-        t = find_lowest(start.F, end.F, first_slope, last_slope)
-        state.w = start.W + t * D
-        return
-
-    # Scores are linear along the step, so that slopes of F need no pass over the rows:
+def finish_step(task: Task, state: NewtonState, start: EvaluatedPoint) -> EvaluatedPoint:
+    """Search along a step, and evaluate the place that is found."""
+    # 1. Scores are linear along the step, so that slopes of F need no pass over the rows:
     # F'(t) = (R W + linear) . D - C sum_i a_i(z_i) dz_i.
-    dZ = end.Z - start.Z
+    W = state.w
+    D = W - start.W
+    is_fresh = task.place.kind == FLOAT64
+    if is_fresh:
+        Z = score_all(task.place, W)
+        dZ = Z - start.Z
+        rounded = Z
+    else:
+        # The difference of two scores of float32 rows would have the rounding of both.
+        dZ = score_all(task.place, D)
+        Z = start.Z + dZ
+        rounded = dZ
     ridge = task.ridge_of_weights
     all_rows = slice(0, task.place.n)
 
-    def slope_at(t: float) -> float:
-        W = start.W + t * D
-        A = task.machine.dual_variables(all_rows, start.Z + t * dZ, state.centre, state.q)
+    def slope_with(W: np.ndarray, A: np.ndarray) -> float:
         return float(np.vdot(ridge * W + task.linear, D) - task.C * np.vdot(A, dZ))
 
-    t = find_least(slope_at, first_slope, last_slope)
-    state.w = start.W + t * D
-    # The next pass has its scores, and visits only rows whose dual variables change.
-    state.work.precomputed = replace(end, Z=start.Z + t * dZ)
-    state.work.step_start = None
+    def slope_at(t: float) -> float:
+        A = task.machine.dual_variables(all_rows, start.Z + t * dZ, state.centre, state.q)
+        return slope_with(start.W + t * D, A)
+
+    # 2. The end of the step is good enough if F is nearly flat there.
+    A, sums = respond_all(task, Z, state.centre, state.q)
+    first_slope = float(np.vdot(start.gradient, D))
+    last_slope = slope_with(W, A)
+    # So much of a slope may be rounding of the scores.
+    unit = float(np.finfo(task.place.kind).eps)
+    rounding = SLOPE_ROUNDING * unit * task.C * float(np.abs(A * rounded).sum())
+    if first_slope < -rounding and abs(last_slope) > EXACT * abs(first_slope):
+        t = find_least(slope_at, first_slope, last_slope)
+        W = start.W + t * D
+        Z = start.Z + t * dZ
+        A, sums = respond_all(task, Z, state.centre, state.q)
+        is_fresh = False
+
+    # 3. The point there; dual variables that are as they were at the start have their pull.
+    state.w = W
+    return evaluate_response(task, W, Z, A, sums, state.q, start, is_fresh)
 
 
 @dataclass(frozen=True)
@@ -772,7 +792,7 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
         def balance(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
             # Rounding may take a dual variable beyond its bound, where its conjugate is infinite.
             A = machine.bring_inside(problem.gather(problem.balance(problem.scatter(point.A))))
-            pulled = point.pulled + pull_of_change(place, A - point.A)
+            pulled = point.pulled + pull_of(place, A - point.A)
             features = problem.C * pulled[:-1]
             conjugate = 0.5 * float(np.vdot(features, features))
             return A, dual_of(problem.C, machine.conjugates(A), conjugate)

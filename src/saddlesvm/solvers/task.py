@@ -13,7 +13,9 @@ from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
 
-ZEROS = 2**18  # scores of zero that are evaluated at once: 2 MB; guessed
+CACHED_SCORES = 2**15  # scores that are evaluated at once: 256 KB; guessed
+# The pull is updated if so much fewer rows change than pull; guessed.
+FEWER = 0.7
 LONG = 8  # passes without a lower objective or a higher bound that end a run; guessed
 # What equations take for the zero in R that belongs to a free intercept: positive, so that a step
 # is finite if no row bends; guessed.
@@ -95,6 +97,11 @@ class Task:
         if abs(float(point.gradient[-1])) > BALANCED * abs(size):
             return False
         return float(w @ w) <= NOTHING * size * size
+
+    def regularizer_at(self, W: np.ndarray) -> float:
+        """Return ``1/2 W'RW + linear . W``."""
+        half_square = 0.5 * float(np.vdot(W, self.ridge_of_weights * W))
+        return half_square + float(np.sum(self.linear * W))
 
     @property
     def is_one_class(self) -> bool:
@@ -196,43 +203,79 @@ def evaluate(
     W: np.ndarray,
     centre: np.ndarray,
     q: float,
-    precomputed: EvaluatedPoint | None = None,
+    near: EvaluatedPoint | None = None,
+    Z: np.ndarray | None = None,
 ) -> EvaluatedPoint:
-    """Return scores, dual variables, gradient and both objectives at W, by a pass over the rows.
+    """Return scores, dual variables, gradient and both objectives at W.
 
-    `precomputed` has the scores at W already: then only rows whose dual variables change are
-    visited.
+    Parameters
+    ----------
+    task : Task
+    W : ndarray
+    centre, q
+        The proximal term.
+    near : EvaluatedPoint, optional
+        A point with dual variables near those at W: only rows where they differ are visited for
+        the pull, if these are few.
+    Z : ndarray, optional
+        The scores at W, if they are known.
     """
     place = task.place
-    machine = task.machine
-    if precomputed is None:
+    is_fresh = Z is None and place.kind == FLOAT64
+    if not task.keeps_scores:
         # A pass over all rows, block by block.
-        kept = place.n if task.keeps_scores else 0
-        Z = np.empty((kept, *machine.columns))
-        A = np.empty_like(Z)
+        nowhere = np.empty((0, *task.machine.columns))
         pulled = np.zeros(task.shape)
         sums = np.zeros(len(ResponseSums._fields))
         for rows, block in place.blocks():
-            scores = place.scores(block, W)
-            A_block, found = machine.respond(rows, scores, centre, q)
+            A_block, found = task.machine.respond(rows, place.scores(block, W), centre, q)
             pulled += place.pull(block, A_block)
             sums += found
-            if kept:
-                Z[rows] = scores
-                A[rows] = A_block
-    else:
-        # The pull of the earlier dual variables, plus that of their changes.
-        Z = precomputed.Z
-        A, found = machine.respond(slice(0, place.n), Z, centre, q)
-        sums = np.array(found)
-        pulled = precomputed.pulled + pull_of_change(place, A - precomputed.A)
-    totals = ResponseSums(*sums.tolist())
+        return add_up(task, W, nowhere, nowhere, ResponseSums(*sums), 0.0, pulled, is_fresh)
+    if Z is None:
+        Z = score_all(place, W)
+    A, totals = respond_all(task, Z, centre, q)
+    return evaluate_response(task, W, Z, A, totals, q, near, is_fresh)
+
+
+def respond_all(
+    task: Task, Z: np.ndarray, centre: np.ndarray, q: float
+) -> tuple[np.ndarray, ResponseSums]:
+    """Return the dual variables of all rows at scores Z, and their sums."""
+    A = np.empty_like(Z)
+    sums = np.zeros(len(ResponseSums._fields))
+    # A few rows at a time, so that what is computed on the way stays in the cache.
+    size = max(1, CACHED_SCORES // math.prod(task.machine.columns))
+    for first in range(0, task.place.n, size):
+        rows = slice(first, min(first + size, task.place.n))
+        A[rows], found = task.machine.respond(rows, Z[rows], centre, q)
+        sums += found
+    return A, ResponseSums(*sums.tolist())
+
+
+def evaluate_response(
+    task: Task,
+    W: np.ndarray,
+    Z: np.ndarray,
+    A: np.ndarray,
+    sums: ResponseSums,
+    q: float,
+    near: EvaluatedPoint | None,
+    is_fresh: bool,
+) -> EvaluatedPoint:
+    """Return the point at W, whose scores and dual variables are known, with its pull."""
     # The second term of the gap. It is zero for a smooth loss: the dual variables are its slopes.
     fenchel_gap = 0.0
-    if machine.kinked or q > 0.0:
-        fenchel_gap = task.C * (totals.losses + totals.conjugates + float(np.vdot(A, Z)))
-    is_fresh = precomputed is None and place.kind == FLOAT64
-    return add_up(task, W, Z, A, totals, fenchel_gap, pulled, is_fresh)
+    if task.machine.kinked or q > 0.0:
+        fenchel_gap = task.C * (sums.losses + sums.conjugates + float(np.vdot(A, Z)))
+    # The pull of the dual variables nearby, plus that of their changes, if fewer rows change than
+    # pull. If the slope of the loss is nowhere constant, all change.
+    if near is not None and (task.machine.kinked or task.machine.cornered or q > 0.0):
+        change = A - near.A
+        if np.count_nonzero(change) < FEWER * np.count_nonzero(A):
+            pulled = near.pulled + pull_of(task.place, change)
+            return add_up(task, W, Z, A, sums, fenchel_gap, pulled, False)
+    return add_up(task, W, Z, A, sums, fenchel_gap, pull_of(task.place, A), is_fresh)
 
 
 def add_up(
@@ -248,8 +291,7 @@ def add_up(
     """Return the point at W, with objectives and gradient, from the sums over all rows."""
     ridge = task.ridge_of_weights
     # 1/2 W'RW + linear . W, and its conjugate 1/2 V'RV at V = C sum_i a_i x_i - linear.
-    regularizer = 0.5 * float(np.vdot(W, ridge * W))
-    regularizer += float(np.sum(task.linear * W))
+    regularizer = task.regularizer_at(W)
     V = task.C * pulled - task.linear
     conjugate = 0.5 * float(np.vdot(V, ridge * V))
     gradient = ridge * W - V
@@ -275,25 +317,27 @@ def add_up(
     )
 
 
-def pull_of_change(place: Memory, change: np.ndarray) -> np.ndarray:
-    """Return the pull of changes of dual variables, by a pass over the rows that change."""
-    rows = np.flatnonzero(change.reshape(place.n, -1).any(axis=1))
-    # Copying the rows pays if fewer than half of them change.
-    few = place
-    if 2 * rows.size < place.n:
-        few = place.take(rows)
-        change = change[rows]
-    pulled = np.zeros((place.d + 1, *change.shape[1:]))
-    for part, block in few.blocks():
-        pulled += few.pull(block, change[part])
-    return pulled
+def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
+    """Return ``x_i . W`` of all rows of a place."""
+    Z = np.empty((place.n, *W.shape[1:]))
+    for rows, block in place.blocks():
+        Z[rows] = place.scores(block, W)
+    return Z
+
+
+def pull_of(place: Memory, A: np.ndarray) -> np.ndarray:
+    """Return ``sum_i a_i x_i``, by a pass over the rows whose dual variables are not zero."""
+    rows = np.flatnonzero(A.reshape(place.n, -1).any(axis=1))
+    # Copying rows pays if they are fewer than half.
+    if 2 * rows.size >= place.n:
+        rows = np.arange(place.n)
+    return place.pull_some(rows, A[rows])
 
 
 def objective_at_zero(task: Task) -> float:
     """Return the objective at zero weights, without reading a row."""
     machine = task.machine
-    scores_per_row = math.prod(machine.columns)
-    size = max(1, ZEROS // scores_per_row)
+    size = max(1, CACHED_SCORES // math.prod(machine.columns))
     losses = 0.0
     for first in range(0, task.place.n, size):
         rows = slice(first, min(first + size, task.place.n))
