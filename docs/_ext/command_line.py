@@ -1,4 +1,4 @@
-"""``{command-line}``: the options of every command, from the commands themselves, so that the page cannot go stale."""
+"""``{command-line}``: the help of every command, from the commands themselves, so that the page cannot go stale."""
 
 from __future__ import annotations
 
@@ -14,21 +14,17 @@ from saddlesvm.cli.command import Command
 from saddlesvm.cli.program import COMMANDS, program
 
 
-def describe(name: str, command: Command, context: click.Context) -> list[str]:
-    """The section of a command, in Markdown: what it does, examples, its options."""
-    lines = [f"## saddlesvm {name}", "", command.help or "", ""]
-    lines += ["```console", *(f"$ {one}" for one in command.examples), "```", ""]
-    lines += [f"`{' '.join(command.collect_usage_pieces(context))}`", ""]
-    for title, options in command.sections(context, whole=True).items():
-        records = [
-            one.get_help_record(context)
-            for one in options
-            if one.name not in ("help", "help_all")
-        ]
-        lines += [f"**{title.capitalize()}**", ""]
-        for record in filter(None, records):
-            lines += [f"`{record[0]}`", f": {record[1]}", ""]
-    return lines
+def describe(name: str, command: click.Command) -> list[str]:
+    """The section of a command, in Markdown: its help."""
+    context = click.Context(command, info_name=f"saddlesvm {name}")
+    return [
+        f"## saddlesvm {name}",
+        "",
+        "```text",
+        *command.get_help(context).splitlines(),
+        "```",
+        "",
+    ]
 
 
 class CommandLine(SphinxDirective):
@@ -42,7 +38,7 @@ class CommandLine(SphinxDirective):
         for name in COMMANDS:
             command = program.get_command(context, name)
             assert isinstance(command, Command)
-            lines += describe(name, command, context)
+            lines += describe(name, command)
         parent = nodes.section()
         parent.document = self.state.document
         self.state.nested_parse(

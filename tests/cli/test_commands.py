@@ -14,6 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 from saddlesvm import LinearSVC, cli
 from saddlesvm.data import load_bundled
 from saddlesvm.models import persistence
+from saddlesvm.models.liblinear_models import save_liblinear
 
 
 @pytest.fixture(scope="module")
@@ -100,22 +101,20 @@ def test_a_saved_model_predicts_certifies_and_is_described(run, told, notes, tmp
     assert len(target.read_text().splitlines()) == 1372
 
 
-def test_liblinear_models_are_written_and_read(run, told, notes, tmp_path):
+def test_liblinear_models_are_read(run, told, notes, tmp_path):
     model = tmp_path / "notes.liblinear"
-    assert run("train", notes, "--loss", "hinge", "--liblinear", model)[0] == 0
+    table = load_bundled("banknote")
+    save_liblinear(LinearSVC(loss="hinge").fit(table.X, table.y), model)
     assert model.read_text().startswith("solver_type L2R_L1LOSS_SVC_DUAL")
     assert told("certify", model, notes, "--C", 1.0, "--refine", 50)["quality"]["relative_gap"] < 0.5
     assert run("predict", model, notes)[0] == 0
     assert "LIBLINEAR" in run("info", model)[1]
 
 
-def test_an_early_stop_exits_with_3_and_advises_by_options(run, told):
-    code, out, _ = run("train", "toy", "--solver", "dcd", "--max-iter", 1)
+def test_an_early_stop_exits_with_3_and_says_what_to_do(run):
+    code, out, _ = run("train", "toy", "--set", "solver=dcd", "--set", "max_iter=1")
     assert code == 3
-    assert "epoch_limit" in out and "raise --max-iter, try --standardize" in out
-    code, out, _ = run("train", "toy", "--solver", "dcd", "--max-iter", 1, "--standardize")
-    assert code == 3
-    assert "--standardize" not in out
+    assert "epoch_limit" in out and "Raise max_iter" in out
 
 
 @pytest.mark.parametrize(
@@ -123,21 +122,21 @@ def test_an_early_stop_exits_with_3_and_advises_by_options(run, told):
     [
         (["train", "nosuchfile"], "nosuchfile: no such file; the bundled data sets are banknote, heart, toy"),
         (["train", "toy", "--C", "-1"], "C must be a positive"),
-        (["train", "toy", "--C", "1", "--lambda", "1"], "leave one of"),
+        (["train", "toy", "--C", "2", "--lambda", "1"], "give either C or lam"),
         (["train", "toy", "--nonsense"], "No such option '--nonsense'"),
         (["train", "toy", "--clas-weight", "balanced"], "--class-weight"),
         (["predict", "toy", "toy", "--probabilites"], "--probabilities"),
         (["traim", "toy"], "there is no command 'traim'; did you mean train?"),
         (["compare", "toy", "heart", "--report", "r"], "unexpected extra argument"),
         (["train", "toy", "--loss", "hingee"], "did you mean hinge?"),
-        (["train", "toy", "--solver", "nonsense"], "unknown solver"),
+        (["train", "toy", "--set", "solver=nonsense"], "unknown solver"),
         (["train", "toy", "--estimator", "LinearSVM"], "there is no estimator 'LinearSVM'; did you mean LinearSVR?"),
         (["train", "toy", "--kernel", "rbff"], "'rbff' is not one of"),
         (["train", "toy", "--set", "nu=0.5"], "LinearSVC has no parameter 'nu'"),
         (["train", "toy", "--class-weight", "7=2"], "LABEL=FACTOR"),
         (["train", "toy", "--loss", "absolute", "--class-weight", "balanced"], "--class-weight does not work with"),
         (["train", "toy", "--kernel", "rbf", "--memory", "1G"], "--memory does not work with SVC"),
-        (["train", "toy", "--gamma", "0.1"], "--gamma does not work with LinearSVC; SVC, "),
+        (["train", "toy", "--set", "gamma=0.1"], "LinearSVC has no parameter 'gamma'"),
         (["train", "toy", "--set", "degre=2", "--kernel", "poly"], "no parameter 'degre'; did you mean degree?"),
         (["train", "toy", "--set", "warm_start=maybe"], "--set warm_start=maybe: yes or no is allowed"),
         (["train", "toy", "--set", "gap=x"], "a number is needed"),
@@ -151,11 +150,8 @@ def test_an_early_stop_exits_with_3_and_advises_by_options(run, told):
         (["verify", "heart", "heart"], "a proof is needed here, which 'saddlesvm prove"),
         (["predict", ".", "heart"], ".: is a folder; a model is needed here"),
         (["convert", "toy"], "give the data first, then the name of the store"),
-        (
-            ["train", "toy", "--tol", "0"],
-            "--tol 0 never ends a fit: give --set gap, --max-iter or --max-time too\n",
-        ),
-        (["train", "toy", "--seed", "-1"], "--seed must be a whole number from 0 to 2^32 - 1; got -1"),
+        (["train", "toy", "--tol", "0"], "--tol 0 never ends a fit: give gap, max_iter or max_time too"),
+        (["train", "toy", "--seed", "-1"], "Invalid value for '--seed': -1 is not in the range"),
         (["nonsense"], "there is no command 'nonsense'"),
         (["train"], "Missing argument"),
     ],
@@ -189,7 +185,7 @@ def test_errors_name_flags_and_no_parameters_of_python(refusal, tmp_path):
     path.write_text("a,1\n2,3\n")
     for words in (("train", path), ("train", tmp_path / "odd.csv", "--header", "yes", "--label", "b")):
         said = refusal(*words)
-        assert "=True" not in said and "in Python" not in said
+        assert "=True" not in said
 
 
 def test_a_model_and_data_that_are_swapped_are_told_apart(run, refusal, tmp_path):
@@ -238,12 +234,7 @@ def test_columns_in_another_order_are_named(run, refusal, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["train", "iris", "--loss", "smooth_hinge", "--model", "a", "--liblinear", "b"], "--loss smooth_hinge"),
-        (
-            ["train", "iris", "--multi-class", "ovo", "--model", "a", "--liblinear", "b"],
-            "no models with --multi-class ovo",
-        ),
-        (["train", "iris", "--model", "a", "--liblinear", "./a"], "is given for two outputs"),
+        (["train", "iris", "--model", "a", "--report", "./a"], "is given for two outputs"),
         (["train", "iris", "--model", "."], "is a folder"),
         (["compare", "toy", "--report", "."], "is a folder"),
     ],
@@ -316,7 +307,7 @@ def test_an_interrupt_while_reading_is_one_line(run, monkeypatch):
 
 
 def test_class_weights_and_solver_options(told, tmp_path):
-    given = ("--class-weight", "-1=2,1=1", "--solver", "sdca:start=sgd", "--intercept", "free")
+    given = ("--class-weight", "-1=2,1=1", "--set", "solver=sdca:start=sgd", "--intercept", "free")
     facts = told("train", "toy", *given, "--model", tmp_path / "m")
     assert "sgd" in facts["fit"]["solver"]
     model = persistence.load(tmp_path / "m")

@@ -27,7 +27,7 @@ def test_solvers_are_compared_auto_among_them(run, tmp_path, monkeypatch):
         (("compare", "nowhere.csv", "--report", "r.html"), "no such file"),
         (("compare", "toy", "--report", "r.html", "--solvers", "magic"), "unknown solver"),
         (("compare", "toy", "--report", "r.html", "--with", "magic"), "unknown peer"),
-        (("compare", "toy", "--report", "r.html", "--C", "1", "--lambda", "1"), "exclude each other"),
+        (("compare", "toy", "--report", "r.html", "--C", "1", "--lambda", "1"), "give either C or lam"),
         (("compare", "toy"), "Missing option '--report'"),
         (("watch", "toy", "--solvers", "dcd,sdca,pegasos"), "one or two solvers"),
         (("watch", "toy", "--solvers", "auto"), "cannot show auto"),

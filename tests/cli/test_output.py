@@ -84,8 +84,9 @@ def test_ctrl_c_keeps_the_best_model_so_far(tmp_path):
     rows = tmp_path / "rows.csv"
     rows.write_text("".join(f"{k % 97},{k * k % 89},{k * 7 % 83},{k % 2}\n" for k in range(20_000)))
     model = tmp_path / "m"
-    words = [*COMMAND, "train", str(rows), "--model", str(model), "--checkpoint", str(tmp_path / "c")]
-    words += ["--solver", "sdca", "--tol", "0", "--max-iter", "1000000"]
+    words = [*COMMAND, "train", str(rows), "--model", str(model), "--tol", "0"]
+    for setting in (f"checkpoint={tmp_path / 'c'}", "solver=sdca", "max_iter=1000000"):
+        words += ["--set", setting]
     # A program in the background may ignore SIGINT, and its children with it: the command must not.
     listening = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **listening)

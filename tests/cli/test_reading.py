@@ -58,12 +58,6 @@ def test_scaled_features_are_those_of_the_model(run: Any, tmp_path: Path) -> Non
     code, out, err = run("certify", tmp_path / "m", "heart", "--tol", "1e-3")
     assert code == 0, err
     assert "standardized                  yes" in run("info", tmp_path / "m")[1]
-    for options, said in (
-        (("--liblinear", tmp_path / "l"), "--liblinear files do not hold how features were scaled"),
-        (("--kernel", "precomputed"), "--standardize does not work with --kernel precomputed"),
-    ):
-        code, _, err = run("train", "heart", "--standardize", *options)
-        assert code == 2 and said in err
     Store.create(tmp_path / "h.store", HEART.X, HEART.y)
     code, _, err = run("train", tmp_path / "h.store", "--standardize")
     assert code == 2 and "--standardize copies rows" in err
@@ -93,44 +87,10 @@ def test_a_pipeline_with_a_scaler_is_saved(tmp_path: Path) -> None:
     assert np.array_equal(load(tmp_path / "m").decision_function(X), model.decision_function(X))
 
 
-@pytest.fixture
-def kernel_files(tmp_path: Path) -> tuple[Path, np.ndarray, np.ndarray]:
-    X = StandardScaler().fit_transform(HEART.X)
-    own, other = rbf_kernel(X[:200], gamma=0.05), rbf_kernel(X[200:], X[:200], gamma=0.05)
-    for name, values, y in (("train", own, HEART.y[:200]), ("test", other, HEART.y[200:])):
-        np.savetxt(tmp_path / f"{name}.csv", np.column_stack([values, y]), delimiter=",", fmt="%.17g")
-        lines = [
-            f"{label} 0:{k + 1} " + " ".join(f"{j + 1}:{one:.17g}" for j, one in enumerate(row))
-            for k, (row, label) in enumerate(zip(values, y, strict=True))
-        ]
-        (tmp_path / f"{name}.svm").write_text("\n".join(lines) + "\n")
-    return tmp_path, X[:200], X[200:]
-
-
-@pytest.mark.parametrize("ending", ["csv", "svm"])
-def test_precomputed_kernels(ending: str, kernel_files: tuple[Path, np.ndarray, np.ndarray], run: Any) -> None:
-    folder, X, Z = kernel_files
-    data, test = folder / f"train.{ending}", folder / f"test.{ending}"
-    asked = ("--kernel", "precomputed", "--estimator", "SVC", "--test", test, "--model", folder / "m")
-    code, out, err = run("train", data, *asked, "--json")
-    assert code == 0, err
-    model = SVC(gamma=0.05).fit(X, HEART.y[:200])
-    assert json.loads(out)["quality"]["test_accuracy"] == model.score(Z, HEART.y[200:])
-    code, out, err = run("predict", folder / "m", test)
-    assert code == 0 and np.array_equal(np.array(out.split(), dtype=int), model.predict(Z)), err
-    code, out, err = run("certify", folder / "m", data, "--tol", "2e-3")
-    assert code == 0, err
-    for more in (("--validation", "0.3"), ("--C", "0.1,1", "--cv", "3")):
-        code, out, err = run("train", data, "--kernel", "precomputed", *more, "--json")
-        assert code == 0, err
-    code, _, err = run("train", test, "--kernel", "precomputed")
-    assert code == 2 and "kernel values in each row; 97 are needed, one for each training row" in err
-
-
-def test_numbers_of_training_rows_must_ascend(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "k.svm").write_text("1 0:2 1:1 2:0.5\n-1 0:1 1:0.5 2:1\n")
-    code, _, err = run("train", tmp_path / "k.svm", "--kernel", "precomputed")
-    assert code == 2 and "(0:NUMBER) must be 1, 2, ..., 2" in err
+def test_models_of_kernel_values_predict_in_python(run: Any, tmp_path: Path) -> None:
+    save(SVC(kernel="precomputed").fit(rbf_kernel(HEART.X), HEART.y), tmp_path / "m")
+    code, _, err = run("predict", tmp_path / "m", "heart")
+    assert code == 2 and "takes values of a kernel: predict with it in Python" in err
 
 
 TABLE = "id,name,a,b,kind,note\n1,x,1,2,u,p\n2,y,2,1,v,q\n3,z,1.5,3,u,r\n4,w,2.5,1,v,s\n"

@@ -85,8 +85,7 @@ def test_columns_may_come_in_another_order(people: tuple[Path, Path], run: Run, 
     [(("--columns", "sexx=category"), "has no column 'sexx'"), (("--columns", "sex=colour"), "'colour' is not a kind"),
      (("--columns", "sex"), "as in city=category"),
      (("--columns", "bought=text", "--label", "bought"), "is the label column"),
-     (("--columns", "sex=number"), "train.csv: line 2: column 'sex': '.*' is not a number"),
-     (("--liblinear", "x"), "--liblinear does not work with columns of words")],
+     (("--columns", "sex=number"), "train.csv: line 2: column 'sex': '.*' is not a number")],
 )  # fmt: skip
 def test_what_does_not_go_is_refused(words: tuple[str, ...], said: str, people: tuple[Path, Path], run: Run) -> None:
     code, _, err = run("train", people[0], *words)

@@ -73,8 +73,6 @@ def test_what_is_no_file_is_refused(special: Path, use: str) -> None:
     "words",
     [
         ("train", "banknote", "--model"),
-        ("train", "banknote", "--checkpoint"),
-        ("train", "banknote", "--liblinear"),
         ("train", "banknote", "--test"),
         ("train",),
         ("info",),

@@ -195,8 +195,10 @@ def test_it_is_a_parameter_of_saved_models(tmp_path: Path) -> None:
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = str(tmp_path / "model")
-    given = ["train", "banknote", "--loss", "hinge", "--lambda", str(LAM), "--intercept", "none", "--max-iter", "5"]
-    given += ["--solver", "pegasos:output=last", "--set", "keep=last", "--model", place, "--json"]
+    given = ["train", "banknote", "--loss", "hinge", "--lambda", str(LAM), "--intercept", "none"]
+    for setting in ("max_iter=5", "solver=pegasos:output=last", "keep=last"):
+        given += ["--set", setting]
+    given += ["--model", place, "--json"]
     assert main(given) == 3
     facts = json.loads(capsys.readouterr().out)
     model = pegasos(max_iter=5).fit(NOTES.X, NOTES.y)

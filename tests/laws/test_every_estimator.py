@@ -146,8 +146,8 @@ def test_its_own_option_is_read_from_the_command(tmp_path: Path, capsys: pytest.
     assert "LinearSVC has no parameter 'upper_cost'" in capsys.readouterr().err
     assert main([*asked, "--set", "upper_cost=0"]) == 2
     assert "upper_cost must be positive; got 0" in capsys.readouterr().err
-    assert main([*asked, "--multi-class", "ovo"]) == 2
-    assert "--multi-class does not work with LeastSquaresSVC" in capsys.readouterr().err
+    assert main([*asked, "--kernel", "rbf"]) == 2
+    assert "--kernel does not work with LeastSquaresSVC" in capsys.readouterr().err
 
 
 def test_a_file_of_an_estimator_that_is_not_registered_is_refused(

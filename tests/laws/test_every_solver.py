@@ -108,14 +108,14 @@ def test_the_estimators_take_it_by_name_and_as_an_object(name: str, tmp_path: Pa
 def test_the_command_line_takes_a_class_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(tmp_path / "m")
     given = ["train", "toy", "--lambda", "0.1", "--tol", "1e-2", "--model", model]
-    assert main([*given, "--import", "support.own_solver", "--solver", "forth-and-back:back=False"]) == 0
+    assert main([*given, "--import", "support.own_solver", "--set", "solver=forth-and-back:back=False"]) == 0
     assert load(model).solver == "forth-and-back:back=False"
     for text, said in (
         ("forth-and-forth", "unknown solver 'forth-and-forth'"),
         ("forth-and-back:up=True", "has no option 'up'; it has: back"),
     ):
         capsys.readouterr()
-        assert main([*given, "--solver", text]) == 2
+        assert main([*given, "--set", f"solver={text}"]) == 2
         assert said in capsys.readouterr().err
 
 

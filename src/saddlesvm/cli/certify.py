@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
-from saddlesvm.cli.command import declare, option
-from saddlesvm.cli.options import IMPORT, JSON, LAMBDA, data_argument, reading_options
+from saddlesvm.cli.command import declare
+from saddlesvm.cli.options import DATA_ARGUMENT, IMPORT, JSON, LAMBDA, reading_options
 from saddlesvm.cli.values import MODEL
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Reading
@@ -18,23 +18,21 @@ if TYPE_CHECKING:
 
 
 @declare(
-    examples=(
-        "saddlesvm certify data.model data.csv",
-        "saddlesvm certify liblinear.model data.svm --C 1 --refine 20 --tol 1e-3",
-    )
+    "saddlesvm certify data.model data.csv",
+    "saddlesvm certify liblinear.model data.svm --C 1 --refine 20 --tol 1e-3",
 )
 @click.argument("model_path", type=MODEL, metavar="MODEL")
-@data_argument()
-@option("--C", "C", type=float, help="The price of errors, in place of the model's own C.")
+@DATA_ARGUMENT
+@click.option("--C", "C", type=float, help="The price of errors, in place of the model's own C.")
 @LAMBDA
-@option(
+@click.option(
     "--refine",
     type=int,
     default=0,
     metavar="EPOCHS",
     help="Tighten the bound by so many epochs of dual ascent.",
 )
-@option(
+@click.option(
     "--tol", type=float, metavar="GAP", help="Exit with 3 if the relative gap is larger than this."
 )
 @IMPORT

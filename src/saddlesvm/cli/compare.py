@@ -8,46 +8,44 @@ from typing import Any
 import click
 
 from saddlesvm.cli import INTERRUPTED, OK
-from saddlesvm.cli.command import data_option, declare, model_option, output_option, solving_option
+from saddlesvm.cli.command import declare
 from saddlesvm.cli.console import command_line
-from saddlesvm.cli.options import IMPORT, LABEL, data_argument
+from saddlesvm.cli.options import DATA_ARGUMENT, IMPORT, LABEL
 from saddlesvm.cli.values import DATA, NUMBERS, REPORT
 from saddlesvm.runtime.option_names import INTERCEPTS
 
 
 @declare(
-    examples=(
-        "saddlesvm compare banknote --report banknote.html",
-        "saddlesvm compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report d.html",
-    )
+    "saddlesvm compare banknote --report banknote.html",
+    "saddlesvm compare data.svm --solvers dcd,sdca --with sklearn --C 0.1,1 --report d.html",
 )
-@data_argument()
-@output_option("--report", type=REPORT, required=True, help="The HTML report to write.")
-@data_option("--test", type=DATA, help="Data to measure the test error on.")
+@DATA_ARGUMENT
+@click.option("--report", type=REPORT, required=True, help="The HTML report to write.")
+@click.option("--test", type=DATA, help="Data to measure the test error on.")
 @LABEL
-@data_option(
+@click.option(
     "--positive",
     metavar="LABEL",
     help="The class that is compared with the rest, if there are several.",
 )
-@solving_option(
+@click.option(
     "--solvers",
     metavar="NAMES",
     default="auto,dcd,sdca,pegasos",
     show_default=True,
     help="Solvers, with options: dcd,pegasos:batch_size=64,output=average.",
 )
-@solving_option(
+@click.option(
     "--with",
     "peers",
     default="",
     metavar="PEERS",
     help="Solvers of scikit-learn: sklearn (LinearSVC, LinearSVR), sgd, or all.",
 )
-@model_option("--C", "C", type=NUMBERS, help="One or several, with commas; 1 by default.")
-@model_option("--lambda", "lam", type=NUMBERS, help="One or several, in place of C.")
-@model_option("--loss", metavar="LOSSES", help="One or several, with commas; hinge by default.")
-@model_option(
+@click.option("--C", "C", type=NUMBERS, help="One or several, with commas; 1 by default.")
+@click.option("--lambda", "lam", type=NUMBERS, help="One or several, in place of C.")
+@click.option("--loss", metavar="LOSSES", help="One or several, with commas; hinge by default.")
+@click.option(
     "--intercept",
     type=click.Choice(INTERCEPTS),
     metavar="KIND",
@@ -55,14 +53,14 @@ from saddlesvm.runtime.option_names import INTERCEPTS
     help="regularized (default), free or none.",
 )
 @IMPORT
-@solving_option(
+@click.option(
     "--repeats",
     type=int,
     default=1,
     show_default=True,
     help="Number of runs, with the seeds 0, 1, ...",
 )
-@solving_option(
+@click.option(
     "--max-time",
     type=float,
     metavar="SECONDS",
@@ -70,7 +68,7 @@ from saddlesvm.runtime.option_names import INTERCEPTS
     show_default=True,
     help="Seconds for each run.",
 )
-@solving_option(
+@click.option(
     "--tol",
     type=float,
     metavar="GAP",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from saddlesvm.cli import INTERRUPTED, OK
-from saddlesvm.cli.command import data_option, declare, option
+from saddlesvm.cli.command import declare
 from saddlesvm.cli.console import print_error
 from saddlesvm.cli.options import JSON, reading_options
 from saddlesvm.cli.values import DATA
@@ -26,28 +26,26 @@ def check_sources(
 
 
 @declare(
-    examples=(
-        "saddlesvm convert day-1.svm.bz2 day-2.svm.bz2 days.store",
-        "saddlesvm convert table.parquet table.store --label outcome --dtype float32",
-    )
+    "saddlesvm convert day-1.svm.bz2 day-2.svm.bz2 days.store",
+    "saddlesvm convert table.parquet table.store --label outcome --dtype float32",
 )
 @click.argument("data", type=DATA, metavar="DATA...", nargs=-1, callback=check_sources)
 @click.argument("store", metavar="STORE")
-@option(
+@click.option(
     "--dtype",
     type=click.Choice(["float32", "float64"]),
     help="Type of the values; by default, that of the data.",
 )
-@option(
+@click.option(
     "--memory",
     metavar="BYTES",
     default="256M",
     show_default=True,
     help="Memory for the rows during the conversion.",
 )
-@option("--overwrite", is_flag=True, help="Replace a store of that name.")
+@click.option("--overwrite", is_flag=True, help="Replace a store of that name.")
 @reading_options(
-    data_option(
+    click.option(
         "--missing",
         type=click.Choice(["error", "drop", "mean"]),
         help="Missing values: error, drop (their rows), or fill in the mean of the column.",

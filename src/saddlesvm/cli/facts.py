@@ -80,31 +80,13 @@ def describe_certificate(model: Estimator, certificate: Certificate) -> dict[str
     return facts
 
 
-def describe_quality(model: Estimator, standardized: bool = False) -> dict[str, object]:
+def describe_quality(model: Estimator) -> dict[str, object]:
     """Return the proof of a fitted model, why the fit stopped, and what to do about it."""
     facts = describe_certificate(model, model.certificate_)
     facts["outcome"] = str(model.outcome_)
     if model.outcome_ is not Outcome.CERTIFIED:
-        facts["advice"] = advise(model.outcome_, standardized)
+        facts["advice"] = model.outcome_.advice
     return facts | count_support(model)
-
-
-def advise(outcome: Outcome, standardized: bool) -> str:
-    """Return what to do about the outcome of a fit, in the options of the command."""
-    scale = "" if standardized else "try --standardize, "
-    advice = {
-        Outcome.TIME_LIMIT: f"raise --max-time, {scale}lower --C, or raise --tol",
-        Outcome.EPOCH_LIMIT: f"raise --max-iter, {scale}or lower --C",
-        Outcome.NO_PROGRESS: f"the gap stopped falling: {scale}lower --C, or omit --solver",
-        Outcome.LIMITED_BY_ROUNDING: (
-            "float64 arithmetic cannot prove a smaller gap: rounding alone may exceed --tol; "
-            f"{scale}lower --C, or raise --tol"
-        ),
-        Outcome.INTERRUPTED: (
-            "this is the best model so far; with --checkpoint, the same command continues the fit"
-        ),
-    }
-    return advice.get(outcome, outcome.advice)
 
 
 def describe_worth(

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 CLASSES_SHOWN = 1_000  # classes up to which a store's are listed (guessed)
 
 
-@declare(examples=("saddlesvm info data.csv", "saddlesvm info data.model"))
+@declare(
+    "saddlesvm info data.csv",
+    "saddlesvm info data.model",
+)
 @click.argument("source", type=DATA, metavar="MODEL|DATA")
 @IMPORT
 @reading_options()

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.cli.command import suggest
-from saddlesvm.cli.options import write_flag
 from saddlesvm.estimators import HOMES, register
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
@@ -39,7 +38,8 @@ def choose_entry(asked: dict[str, Any]) -> register.Entry:
         if name not in NOT_PARAMETERS and name not in entry.parameters:
             others = [other.name for other in register.list_entries() if name in other.parameters]
             advice = f"; {', '.join(others)} (--estimator) have it" if others else ""
-            raise ValueError(f"{write_flag(name)} does not work with {entry.name}{advice}")
+            flag = "--lambda" if name == "lam" else f"--{name.replace('_', '-')}"
+            raise ValueError(f"{flag} does not work with {entry.name}{advice}")
     return entry
 
 

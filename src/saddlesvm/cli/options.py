@@ -15,17 +15,10 @@ from typing import Any
 
 import click
 
-from saddlesvm.cli.command import (
-    Decorator,
-    combine,
-    data_option,
-    model_option,
-    output_option,
-    solving_option,
-)
-from saddlesvm.cli.values import DATA, KINDS, OUTPUT, REPORT, SETTING
+from saddlesvm.cli.command import Decorator, combine
+from saddlesvm.cli.values import DATA, KINDS, SETTING
 from saddlesvm.data.reading import Reading
-from saddlesvm.runtime.option_names import INTERCEPTS, MISSING_VALUES, MULTI_CLASS, PENALTY_NAMES
+from saddlesvm.runtime.option_names import INTERCEPTS, MISSING_VALUES, PENALTY_NAMES
 
 CLASSIFICATION_LOSSES = "squared_hinge (default), hinge, logistic"
 REGRESSION_LOSSES = "epsilon_insensitive, squared, huber, ..."
@@ -33,10 +26,7 @@ REGRESSION_LOSSES = "epsilon_insensitive, squared, huber, ..."
 HEADERS = {"auto": "auto", "yes": True, "no": False}
 INDEX_BASES = {"auto": "auto", "0": True, "1": False}
 
-
-def data_argument() -> Decorator:
-    """Declare the argument DATA, a source."""
-    return click.argument("data", type=DATA, metavar="DATA")
+DATA_ARGUMENT = click.argument("data", type=DATA, metavar="DATA")
 
 
 def gather(name: str, make: Callable[[dict[str, Any]], object], *options: Decorator) -> Decorator:
@@ -101,7 +91,7 @@ def import_module(ctx: click.Context, param: click.Parameter, name: str | None) 
     return name
 
 
-LABEL = data_option(
+LABEL = click.option(
     "--label", metavar="NAME", help="Label column of a table; by default the last one."
 )
 
@@ -118,144 +108,102 @@ def reading_options(*further: Decorator) -> Decorator:
         "reading",
         make_reading,
         LABEL,
-        data_option(
+        click.option(
             "--columns",
             type=KINDS,
             default=(),
             help="Kinds of columns: zip=category,note=text,id=drop.",
         ),
-        data_option(
+        click.option(
             "--header",
             type=click.Choice(list(HEADERS)),
             default="auto",
-            rare=True,
-            help="Whether the first line of a table has names; auto finds out.",
+            metavar="HOW",
+            help="The first line has names: yes, no or auto (default).",
         ),
-        data_option(
+        click.option(
             "--index-base",
             "zero_based",
             type=click.Choice(list(INDEX_BASES)),
             default="auto",
-            rare=True,
-            help="The number of the first feature in LIBSVM text.",
+            metavar="N",
+            help="First index in LIBSVM text: 0, 1 or auto (default).",
         ),
         *further,
     )
 
 
 TRAINING_OPTIONS = combine(
-    data_argument(),
-    data_option("--test", type=DATA, help="Data to measure the error on."),
-    data_option(
+    DATA_ARGUMENT,
+    click.option("--test", type=DATA, help="Data to measure the error on."),
+    click.option(
         "--validation",
         type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
         metavar="SHARE",
-        help="Hold out this share of the rows, as in 0.2.",
+        help="Hold out this share of the rows.",
     ),
     reading_options(
-        data_option(
+        click.option(
             "--missing",
             type=click.Choice(MISSING_VALUES),
             metavar="HOW",
-            rare=True,
-            help="Missing values: error, drop (their rows), or fill in mean or median of the "
-            "column.",
+            help="Missing values: error, drop, mean or median.",
         )
     ),
-    data_option("--standardize", is_flag=True, help="Scale features to mean 0 and variance 1."),
+    click.option("--standardize", is_flag=True, help="Scale features to mean 0 and variance 1."),
 )
-JSON = output_option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-REPORT_OPTION = output_option(
-    "--report", type=REPORT, help="Write an HTML report with charts here."
-)
-IMPORT = model_option(
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+IMPORT = click.option(
     "--import",
     "imported",
     metavar="MODULE",
     callback=import_module,
     expose_value=False,
-    rare=True,
-    help="Import your Python module, which registers a loss, a solver or an estimator.",
+    help="Your Python module of losses or estimators.",
 )
-LAMBDA = model_option(
-    "--lambda",
-    "lam",
-    type=float,
-    metavar="LAMBDA",
-    rare=True,
-    help="Lambda = 1 / (C n), in place of C.",
+LAMBDA = click.option(
+    "--lambda", "lam", type=float, metavar="LAMBDA", help="Lambda = 1 / (C n), in place of C."
 )
 OF_MODELS = (
-    model_option(
+    click.option(
         "--loss", metavar="LOSS", help=f"{CLASSIFICATION_LOSSES}; for targets {REGRESSION_LOSSES}"
     ),
-    model_option(
+    click.option(
         "--penalty",
         type=click.Choice(PENALTY_NAMES),
         metavar="NAME",
         help="l2 (default); l1, elasticnet set weights to zero.",
     ),
-    model_option(
+    click.option(
         "--class-weight", metavar="WEIGHTS", help="balanced, or LABEL=FACTOR,LABEL=FACTOR."
     ),
-    model_option(
-        "--multi-class",
-        type=click.Choice(MULTI_CLASS),
-        metavar="WAY",
-        rare=True,
-        help="ovr (default), ovo, crammer_singer or multinomial.",
-    ),
-    model_option(
+    click.option(
         "--intercept",
         type=click.Choice(INTERCEPTS),
         metavar="KIND",
-        rare=True,
         help="regularized (default), free or none.",
     ),
-    model_option(
-        "--estimator",
-        metavar="NAME",
-        rare=True,
-        help="LinearSVC, LinearSVR, SVC, NuSVC, SVR, NuSVR, OneClassSVM, or one of your own.",
+    click.option(
+        "--estimator", metavar="NAME", help="LinearSVC, LinearSVR, SVC, NuSVC, ..., or your own."
     ),
-    model_option(
+    click.option(
         "--set",
         "settings",
         type=SETTING,
         multiple=True,
-        help="Any other parameter: epsilon=0.1 (repeatable).",
+        help="Any other parameter: --set max_time=60.",
     ),
     IMPORT,
-    solving_option(
-        "--max-time", type=float, metavar="SECONDS", help="Stop the fit after so many seconds."
-    ),
-    solving_option(
-        "--max-iter",
-        type=int,
-        metavar="EPOCHS",
-        rare=True,
-        help="Stop the fit after so many epochs.",
-    ),
-    solving_option(
-        "--solver",
-        metavar="NAME",
-        rare=True,
-        help="auto, dcd, sdca, newton, pegasos:batch_size=64, ...; auto by default.",
-    ),
-    solving_option(
+    click.option(
         "--seed",
-        type=int,
+        type=click.IntRange(0, 2**32 - 1),
         default=0,
-        show_default=True,
-        rare=True,
-        help="Seed of the random choices.",
+        metavar="N",
+        help="Random seed; 0 by default.",
     ),
-    solving_option(
-        "--checkpoint", type=OUTPUT, help="Save the state of the fit here, and continue from it."
-    ),
-    solving_option("--n-jobs", type=int, metavar="N", help="Number of threads; -1 for all cores."),
-    solving_option(
-        "--memory", metavar="BYTES", help="Train block by block in this memory: 512M, 1.5G."
+    click.option("--n-jobs", type=int, metavar="N", help="Number of threads; -1 for all cores."),
+    click.option(
+        "--memory", metavar="BYTES", help="Train block by block in this memory, as in 512M."
     ),
 )
 
@@ -269,8 +217,3 @@ def model_options(*further: Decorator) -> Decorator:
         Options of the command that stand first in the help: C, or the ends of a path.
     """
     return gather("asked", keep_given, *further, *OF_MODELS)
-
-
-def write_flag(name: str) -> str:
-    """Return the spelling of a parameter on the command line."""
-    return "--lambda" if name == "lam" else f"--{name.replace('_', '-')}"

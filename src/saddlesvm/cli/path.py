@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from saddlesvm.cli import NOT_CERTIFIED, OK
-from saddlesvm.cli.command import declare, model_option, output_option, solving_option
+from saddlesvm.cli.command import declare
 from saddlesvm.cli.options import JSON, TRAINING_OPTIONS, model_options
 from saddlesvm.cli.values import ENDS, OUTPUT
 from saddlesvm.data.reading import Reading
@@ -24,25 +26,26 @@ Errors = dict[str, tuple["np.ndarray", "np.ndarray"]]
 
 
 @declare(
-    examples=(
-        "saddlesvm path heart --loss logistic",
-        "saddlesvm path data.csv --C 0.01,100 --tol 1e-3 --validation 0.2 --model data.model",
-    )
+    "saddlesvm path heart --loss logistic",
+    "saddlesvm path data.csv --C 0.01,100 --tol 1e-3 --validation 0.2 --model data.model",
 )
 @TRAINING_OPTIONS
-@solving_option(
-    "--tol", type=float, metavar="GAP", help="Relative gap to prove for every C; 0.01 by default."
+@click.option(
+    "--tol",
+    "gap",
+    type=float,
+    metavar="GAP",
+    help="Relative gap to prove; 0.01 by default.",
 )
-@model_option("--C", "ends", type=ENDS, help="Smallest and largest C; 1e-3,1e3 by default.")
-@model_option(
+@click.option("--C", "ends", type=ENDS, help="Smallest and largest C; 1e-3,1e3 by default.")
+@click.option(
     "--lambda",
     "lam",
     type=ENDS,
-    rare=True,
     help="Smallest and largest lambda = 1 / (C n), in place of C.",
 )
 @model_options()
-@output_option("--model", "model_path", type=OUTPUT, help="Write the model of the chosen C here.")
+@click.option("--model", "model_path", type=OUTPUT, help="Write the model of the chosen C here.")
 @JSON
 def command(
     *,
@@ -50,7 +53,7 @@ def command(
     test: str | None,
     validation: float | None,
     standardize: bool,
-    tol: float | None,
+    gap: float | None,
     ends: tuple[float, float] | None,
     lam: tuple[float, float] | None,
     reading: Reading,
@@ -86,9 +89,8 @@ def command(
     )
     y = labels_of(rows.train)
     template = make_estimator(asked, entry, y, quiet=as_json)
-    gap = GAP if tol is None else tol
     path = template.path(
-        rows.train.X, y, C=ends, lam=lam, gap=gap, sample_weight=rows.train.sample_weight
+        rows.train.X, y, C=ends, lam=lam, gap=gap or GAP, sample_weight=rows.train.sample_weight
     )
     errors = measure_errors(path, rows)
     chosen = None

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from saddlesvm.cli import OK
-from saddlesvm.cli.command import declare, option
+from saddlesvm.cli.command import declare
 from saddlesvm.cli.console import printable_label, write_output
-from saddlesvm.cli.options import IMPORT, data_argument, reading_options
+from saddlesvm.cli.options import DATA_ARGUMENT, IMPORT, reading_options
 from saddlesvm.cli.values import DATA, LINES, MODEL
 from saddlesvm.data.errors import DataError, atomic_write
 from saddlesvm.data.reading import Reading
@@ -29,27 +29,25 @@ LABELS_SHOWN = 5  # labels in a message
 
 
 @declare(
-    examples=(
-        "saddlesvm predict data.model new.csv",
-        "saddlesvm predict data.model new.csv --scores --output scores.txt",
-    )
+    "saddlesvm predict data.model new.csv",
+    "saddlesvm predict data.model new.csv --scores --output scores.txt",
 )
 @click.argument("model_path", type=MODEL, metavar="MODEL")
-@data_argument()
-@option("--scores", is_flag=True, help="Print the decision values, too.")
-@option(
+@DATA_ARGUMENT
+@click.option("--scores", is_flag=True, help="Print the decision values, too.")
+@click.option(
     "--probabilities",
     is_flag=True,
     help="Print the probability of each class, too; the first line names the classes.",
 )
-@option(
+@click.option(
     "--proven",
     type=DATA,
     metavar="TRAINING",
     help="Mark predictions that the exact optimum for this training data shares as 'proven', "
     "the others as 'open'.",
 )
-@option("-o", "--output", type=LINES, help="Write to this file instead of standard output.")
+@click.option("-o", "--output", type=LINES, help="Write to this file instead of standard output.")
 @IMPORT
 @reading_options()
 def command(
@@ -70,6 +68,8 @@ def command(
     from saddlesvm.estimators.linear import LinearSVC
     from saddlesvm.estimators.training_data import labels_of
 
+    if scores and probabilities:
+        raise DataError("give --scores or --probabilities, not both")
     model, preparation = load_model(model_path)
     if probabilities and not hasattr(model, "predict_proba"):
         raise DataError(

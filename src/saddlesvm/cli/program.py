@@ -28,13 +28,7 @@ COMMANDS = (
     "prove",
     "verify",
 )
-# Advice in messages that is for Python only.
-FOR_PYTHON = (
-    r" \(in Python: [^)]*\)|, or a \w+ object\b|, or a callback[^,;]*|, or a numpy[\w.]*"
-    r"|,? or None\b( for no limit)?|(?<=be )None, "
-)
-# Parameters of estimators whose option has another name, or none.
-OTHER_NAMES = {"random_state": "--seed", "gap": "--set gap"}
+YES_OR_NO = {"True": "yes", "False": "no"}  # values of flags in messages
 
 
 class Program(click.Group):
@@ -111,28 +105,16 @@ def replace_parameters(message: str, words: Sequence[str]) -> str:
     if not words or words[0] not in COMMANDS:
         return message
     params = import_command(words[0]).params
-    options = {param.name: param for param in params if isinstance(param, click.Option)}
-    flags = {str(name): flag_of(param) for name, param in options.items()}
-    flags |= OTHER_NAMES
-    if words[0] == "path":
-        flags["gap"] = "--tol"
-    message = re.sub(FOR_PYTHON, "", message)
+    options = {str(param.name): param for param in params if isinstance(param, click.Option)}
 
-    # A parameter with its value: header=True becomes --header yes.
-    def write_flag_and_value(found: re.Match[str]) -> str:
-        option = options.get(found["name"])
-        flag = flags[found["name"]]
-        if option is not None and option.is_flag:
-            return flag
-        value = found["value"].replace("True", "yes").replace("False", "no")
-        return f"{flag} {value}"
+    # header=True becomes --header yes, and "C must be" becomes "--C must be".
+    def write_flag(found: re.Match[str]) -> str:
+        option = options[found["name"]]
+        value = found["value"]
+        if value is None or option.is_flag:
+            return flag_of(option)
+        return f"{flag_of(option)} {YES_OR_NO.get(value, value)}"
 
-    names = "|".join(flags)
+    name = rf"(?<![\w./-])(?P<name>{'|'.join(options)})"
     value = r"(?P<quote>['\"]?)(?P<value>[^\s,;:)'\"]+)(?P=quote)"
-    message = re.sub(rf"(?<![\w./-])(?P<name>{names})={value}", write_flag_and_value, message)
-
-    # A parameter at the start of a message, such as "C must be ..."; and parameters whose names
-    # are not words of a sentence, such as max_iter, at any place.
-    unusual = "|".join(name for name in flags if "_" in name)
-    place = rf"^({names})(?= must be )|(?<![\w./-])({unusual})(?![\w./-])|(?<=give )gap\b"
-    return re.sub(place, lambda found: flags[found[0]], message)
+    return re.sub(rf"{name}(?:={value}|(?= must be ))", write_flag, message)

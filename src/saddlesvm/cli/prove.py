@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from saddlesvm.cli import OK
-from saddlesvm.cli.command import declare, option
-from saddlesvm.cli.options import JSON, data_argument, reading_options
+from saddlesvm.cli.command import declare
+from saddlesvm.cli.options import DATA_ARGUMENT, JSON, reading_options
 from saddlesvm.cli.values import MODEL, OUTPUT
 from saddlesvm.data.errors import DataError, atomic_write
 from saddlesvm.data.reading import Reading
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 
 
 @declare(
-    examples=(
-        "saddlesvm prove data.model data.csv -o proof.json",
-        "saddlesvm prove data.model data.csv --label outcome --columns name=drop -o proof.json",
-    )
+    "saddlesvm prove data.model data.csv -o proof.json",
+    "saddlesvm prove data.model data.csv --label outcome --columns name=drop -o proof.json",
 )
 @click.argument("model_path", type=MODEL, metavar="MODEL")
-@data_argument()
-@option("-o", "--output", type=OUTPUT, required=True, help="Write the proof, JSON, to this file.")
+@DATA_ARGUMENT
+@click.option("-o", "--output", type=OUTPUT, required=True, help="Write the proof here, as JSON.")
 @reading_options()
 @JSON
 def command(*, model_path: str, data: str, output: str, reading: Reading, as_json: bool) -> int:

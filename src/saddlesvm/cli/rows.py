@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +79,6 @@ def read_rows(
     test: str | None,
     validation: float | None,
     standardize: bool = False,
-    pairwise: bool = False,
     seed: int = 0,
     quiet: bool = False,
 ) -> Rows:
@@ -98,8 +96,6 @@ def read_rows(
         The share of rows to hold out.
     standardize : bool
         Scale the features.
-    pairwise : bool
-        True for kernel values.
     seed : int
         Seed of the choice of rows to hold out.
     quiet : bool
@@ -107,7 +103,7 @@ def read_rows(
     """
     is_classification = entry.task == "classification"
     with progress_bar(f"reading {data}", quiet) as advance:
-        whole = read_training(data, reading, pairwise=pairwise, advance=advance)
+        whole = read_training(data, reading, advance=advance)
     if is_classification:
         check_class_labels(whole)
     if entry.task == "regression":
@@ -115,12 +111,10 @@ def read_rows(
     raw = whole
     held_out = None
     if validation is not None:
-        raw, held_out = hold_out(whole, validation, seed, is_classification, pairwise)
+        raw, held_out = hold_out(whole, validation, seed, is_classification)
 
     # Only the training rows teach the preparation: neither held-out rows nor test rows do.
-    preparation = Preparation.learn(
-        raw, missing=reading.missing, standardize=standardize, pairwise=pairwise
-    )
+    preparation = Preparation.learn(raw, missing=reading.missing, standardize=standardize)
     train = preparation.apply(raw)
     facts: Facts = {"data": describe_data(whole) | {"label": describe_label(whole, reading.label)}}
     facts["data"]["features"] = train.n_features
@@ -147,13 +141,10 @@ def labels_to_fit(table: Table, entry: Entry) -> np.ndarray:
     return labels_of(table)
 
 
-def hold_out(
-    table: Table, share: float, seed: int, is_classification: bool, pairwise: bool = False
-) -> tuple[Table, Table]:
+def hold_out(table: Table, share: float, seed: int, is_classification: bool) -> tuple[Table, Table]:
     """Split a table: the rows that stay, and a share of the rows, drawn at random.
 
-    Every class gives the same share if it has enough rows. If they are kernel values
-    (`pairwise`), both parts keep the values for the rows that stay.
+    Every class gives the same share if it has enough rows.
 
     Raises
     ------
@@ -182,10 +173,7 @@ def hold_out(
     # The rows keep their order.
     kept.sort()
     drawn.sort()
-    parts = [table.rows(kept), table.rows(drawn)]
-    if pairwise:
-        parts = [dataclasses.replace(part, X=part.X[:, kept]) for part in parts]
-    return parts[0], parts[1]
+    return table.rows(kept), table.rows(drawn)
 
 
 def is_saved_model(path: str) -> bool:

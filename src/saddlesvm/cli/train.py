@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
-from saddlesvm.cli.command import declare, model_option, output_option, solving_option
-from saddlesvm.cli.options import JSON, LAMBDA, REPORT_OPTION, TRAINING_OPTIONS, model_options
-from saddlesvm.cli.values import DATA, GAMMA, OUTPUT, STRENGTH
+from saddlesvm.cli.command import declare
+from saddlesvm.cli.options import JSON, LAMBDA, TRAINING_OPTIONS, model_options
+from saddlesvm.cli.values import OUTPUT, REPORT, STRENGTH
 from saddlesvm.data.reading import Reading
 from saddlesvm.runtime.option_names import KERNEL_NAMES
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from saddlesvm.cli.rows import Rows
     from saddlesvm.cli.show import Facts
-    from saddlesvm.estimators.register import Entry
 
+# Kernels of rows of features.
+KERNELS = tuple(name for name in KERNEL_NAMES if name != "precomputed")
 # The last line shows the first of these measures that was taken, on the first of these parts of
 # the rows: the part that says most about the model comes first.
 PARTS = ("test", "validation", "train")
@@ -32,51 +33,32 @@ QUICK_FIT = 5.0
 
 
 @declare(
-    examples=(
-        "saddlesvm train heart --C auto --validation 0.2 --report heart.html",
-        "saddlesvm train people.csv --label bought --model people.model",
-    )
+    "saddlesvm train heart --C auto --validation 0.2 --report heart.html",
+    "saddlesvm train people.csv --label bought --model people.model",
 )
 @TRAINING_OPTIONS
 @model_options(
-    model_option("--C", "C", type=STRENGTH, help="The price of errors: 1, or 0.1,1,10, or auto."),
+    click.option("--C", "C", type=STRENGTH, help="The price of errors: 1, or 0.1,1,10, or auto."),
     LAMBDA,
-    model_option(
+    click.option(
         "--kernel",
-        type=click.Choice(KERNEL_NAMES),
+        type=click.Choice(KERNELS),
         metavar="NAME",
-        help="A kernel machine: rbf, poly, sigmoid, ...",
+        help="A kernel machine: rbf, poly, sigmoid or linear.",
     ),
-    model_option(
-        "--gamma",
-        type=GAMMA,
-        rare=True,
-        help="Parameter of the kernel: scale (default), auto, or numbers.",
-    ),
-    solving_option(
+    click.option(
         "--tol", type=float, metavar="GAP", help="Relative gap to prove; 1e-4 for linear models."
     ),
 )
-@model_option(
+@click.option(
     "--cv",
     "folds",
     type=click.IntRange(min=2),
     metavar="FOLDS",
-    rare=True,
-    help="Choose among several values of C or gamma by so many folds; 5 by default.",
+    help="Choose C by so many folds; 5 by default.",
 )
-@solving_option(
-    "--until-proven",
-    type=DATA,
-    rare=True,
-    help="Test data; continue the fit until it proves that the exact optimum predicts the same "
-    "label for each row.",
-)
-@output_option("--model", "model_path", type=OUTPUT, help="Write the model here.")
-@REPORT_OPTION
-@output_option(
-    "--liblinear", type=OUTPUT, rare=True, help="Write the model here as a LIBLINEAR text model."
-)
+@click.option("--model", "model_path", type=OUTPUT, help="Write the model here.")
+@click.option("--report", type=REPORT, help="Write an HTML report with charts here.")
 @JSON
 def command(
     *,
@@ -85,55 +67,51 @@ def command(
     validation: float | None,
     standardize: bool,
     folds: int | None,
-    until_proven: str | None,
     reading: Reading,
     asked: dict[str, Any],
     model_path: str | None,
     report: str | None,
-    liblinear: str | None,
     as_json: bool,
 ) -> int:
     """Train a model, and prove how far it is from the optimum."""
-    from saddlesvm.cli.choice import choose_by_folds, choose_folds
+    from saddlesvm.cli.choice import check_folds, choose_by_folds
     from saddlesvm.cli.facts import describe_fit
     from saddlesvm.cli.models import choose_entry, make_estimator
     from saddlesvm.cli.rows import labels_to_fit, read_rows, save_model
     from saddlesvm.cli.show import show
+    from saddlesvm.estimators.columns import import_skops
     from saddlesvm.fit.outcome import Outcome
-    from saddlesvm.models.liblinear_models import save_liblinear
 
     # Check all options before the data are read.
     began = time.perf_counter()
     entry = choose_entry(asked)
-    folds = choose_folds(asked, folds)
-    pairwise = asked.get("kernel") == "precomputed"
-    check_standardize(standardize, model_path, liblinear, pairwise)
-    if until_proven is not None:
-        check_until_proven(entry, test, folds)
+    has_folds = folds is not None or isinstance(asked.get("C"), tuple)
+    if has_folds:
+        check_folds(asked, entry)
+    # Say before the fit that the model cannot be saved.
+    if standardize and model_path is not None:
+        import_skops()
     rows = read_rows(
         data,
         replace(reading, memory=asked.get("memory")),
         entry,
-        test=until_proven or test,
+        test=test,
         validation=validation,
         standardize=standardize,
-        pairwise=pairwise,
         seed=asked["seed"],
         quiet=as_json,
     )
     y = labels_to_fit(rows.train, entry)
     model = make_estimator(asked, entry, y, quiet=as_json)
-    if liblinear is not None:
-        check_liblinear(model, liblinear, entry, y, rows.has_words)
 
     # Fit once, or by folds.
     facts = rows.facts
-    if folds is None:
-        model.fit(rows.train.X, y, rows.train.sample_weight)
-    else:
+    if has_folds:
         model, facts["cross_validation"] = choose_by_folds(model, asked, folds, rows, y)
+    else:
+        model.fit(rows.train.X, y, rows.train.sample_weight)
     facts["fit"] = describe_fit(model, rows.train)
-    quality = measure_quality(model, rows, y, until_proven is not None, standardize)
+    quality = measure_quality(model, rows, y)
     facts["quality"] = quality
     if entry.linear and not standardize:
         facts |= explain_hard_fit(model, rows)
@@ -141,11 +119,9 @@ def command(
     # The files first, so that what is printed can name them.
     if model_path is not None:
         save_model(model, rows, model_path)
-    if liblinear is not None:
-        save_liblinear(model, liblinear)
     if report is not None:
         write_report(model, facts, report, rows)
-    written = {"model": model_path, "liblinear_model": liblinear, "report": report}
+    written = {"model": model_path, "report": report}
     if any(written.values()):
         facts["written"] = written
     show(facts, as_json)
@@ -154,74 +130,11 @@ def command(
     return OK if model.outcome_ is Outcome.CERTIFIED else NOT_CERTIFIED
 
 
-def check_standardize(
-    standardize: bool, model_path: str | None, liblinear: str | None, pairwise: bool
-) -> None:
-    """Raise ValueError for options that do not work with scaled features."""
-    from saddlesvm.estimators.columns import import_skops
-
-    if not standardize:
-        return
-    # Say before the fit that the model cannot be saved.
-    if model_path is not None:
-        import_skops()
-    if liblinear is not None:
-        raise ValueError(
-            "--liblinear files do not hold how features were scaled: leave --standardize out, or "
-            "save the model with --model"
-        )
-    if pairwise:
-        raise ValueError(
-            "--standardize does not work with --kernel precomputed: scale the features before the "
-            "kernel is computed"
-        )
-
-
-def check_until_proven(entry: Entry, test: str | None, folds: int | None) -> None:
-    """Raise ValueError for options that do not work with ``--until-proven``."""
-    from saddlesvm.estimators.linear import LinearSVC
-
-    if not issubclass(entry.kind, LinearSVC):
-        raise ValueError(f"--until-proven is for linear classifiers; {entry.name} proves no labels")
-    if folds is not None:
-        raise ValueError("--until-proven does not work with --cv: leave one of the two out")
-    if test is not None:
-        raise ValueError("--until-proven tests the model on its data, too: leave --test out")
-
-
-def check_liblinear(model: Any, path: str, entry: Entry, y: np.ndarray, has_words: bool) -> None:
-    """Raise ValueError, before the fit, if a LIBLINEAR file cannot hold the model."""
-    import numpy as np
-
-    from saddlesvm.models.liblinear_models import solver_type
-
-    if has_words:
-        raise ValueError(
-            "--liblinear does not work with columns of words, texts or dates: its file does not "
-            "hold how they become numbers; save the model with --model"
-        )
-    if not entry.linear:
-        raise ValueError(
-            f"--liblinear is for linear models; this is a {entry.name}: save it with --model"
-        )
-    # Raises an error if LIBLINEAR has no solver for the loss, the penalty or the classes.
-    classes = None
-    if entry.task == "classification":
-        classes = np.unique(y)
-    solver_type(model, path, classes)
-
-
-def measure_quality(
-    model: Any, rows: Rows, y: np.ndarray, until_proven: bool, standardize: bool
-) -> dict[str, Any]:
+def measure_quality(model: Any, rows: Rows, y: np.ndarray) -> dict[str, Any]:
     """Return the certificate of a fitted model, and its errors on each part of the rows."""
     from saddlesvm.cli.facts import describe_quality, describe_worth
 
-    facts: dict[str, Any] = {}
-    # `settle` may train the model further to prove labels, so its facts are read afterwards.
-    if until_proven and rows.test is not None:
-        facts["test_labels_proven"] = count_proven(model.settle(rows.test.X))
-    facts |= describe_quality(model, standardize)
+    facts = describe_quality(model)
     facts |= describe_worth(model, model.predict(rows.train.X), y, "train")
     for name, part in (("validation", rows.validation), ("test", rows.test)):
         if part is not None:

@@ -162,13 +162,6 @@ def read_strength(text: str) -> float | str | tuple[float, ...]:
     return read_numbers(text)
 
 
-def read_gamma(text: str) -> float | str | tuple[float, ...]:
-    """Read numbers, ``scale`` or ``auto``."""
-    if text in ("scale", "auto"):
-        return text
-    return read_numbers(text)
-
-
 def read_kinds(text: str) -> tuple[tuple[str, str], ...]:
     """Read names of columns and their kinds, ``city=category,note=text``."""
     kinds = []
@@ -199,9 +192,6 @@ NUMBERS = Value("NUMBERS", "numbers with commas are needed, as in 0.1,1,10", rea
 ENDS = Value("LOW,HIGH", "two numbers are needed, the smaller one first, as in 1e-3,1e3", read_ends)
 STRENGTH = Value(
     "C", "a number, several with commas, as in 0.1,1,10, or auto is allowed", read_strength
-)
-GAMMA = Value(
-    "GAMMA", "a number, several with commas, as in 0.1,1, or scale or auto is allowed", read_gamma
 )
 KINDS = Value(
     "NAME=KIND",

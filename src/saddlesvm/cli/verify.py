@@ -11,7 +11,7 @@ import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import JSON, data_argument, reading_options
+from saddlesvm.cli.options import DATA_ARGUMENT, JSON, reading_options
 from saddlesvm.cli.values import PROOF
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Reading
@@ -23,13 +23,11 @@ WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
 
 
 @declare(
-    examples=(
-        "saddlesvm verify proof.json data.csv",
-        "saddlesvm verify proof.json data.parquet --json",
-    )
+    "saddlesvm verify proof.json data.csv",
+    "saddlesvm verify proof.json data.parquet --json",
 )
 @click.argument("proof_path", type=PROOF, metavar="PROOF")
-@data_argument()
+@DATA_ARGUMENT
 @reading_options()
 @JSON
 def command(*, proof_path: str, data: str, reading: Reading, as_json: bool) -> int:

@@ -8,32 +8,30 @@ from typing import Any
 import click
 
 from saddlesvm.cli import OK
-from saddlesvm.cli.command import declare, option
+from saddlesvm.cli.command import declare
 from saddlesvm.cli.console import command_line
-from saddlesvm.cli.options import LABEL, data_argument
+from saddlesvm.cli.options import DATA_ARGUMENT, LABEL
 from saddlesvm.cli.values import OUTPUT
 
 
 @declare(
-    examples=(
-        "saddlesvm watch toy",
-        "saddlesvm watch banknote --solvers sdca,newton --report banknote.html",
-    )
+    "saddlesvm watch toy",
+    "saddlesvm watch banknote --solvers sdca,newton --report banknote.html",
 )
-@data_argument()
-@option(
+@DATA_ARGUMENT
+@click.option(
     "--solvers",
     default="pegasos,dcd",
     show_default=True,
     metavar="ONE,OTHER",
     help="One or two of pegasos, sdca, dcd, newton; with options, as in pegasos:projection=true.",
 )
-@option(
+@click.option(
     "--loss", default="hinge", show_default=True, metavar="LOSS", help="A loss for classification."
 )
-@option("--C", "C", type=float, help="The price of errors, in place of lambda.")
-@option("--lambda", "lam", type=float, help="Lambda = 1 / (C n); 0.05 by default.")
-@option(
+@click.option("--C", "C", type=float, help="The price of errors, in place of lambda.")
+@click.option("--lambda", "lam", type=float, help="Lambda = 1 / (C n); 0.05 by default.")
+@click.option(
     "--max-iter",
     type=click.FloatRange(min=0, min_open=True),
     default=8.0,
@@ -41,13 +39,15 @@ from saddlesvm.cli.values import OUTPUT
     metavar="EPOCHS",
     help="Passes over the rows at most.",
 )
-@option(
+@click.option(
     "--positive",
     metavar="LABEL",
     help="The class that is compared with the rest, if there are several.",
 )
 @LABEL
-@option("--report", type=OUTPUT, default="watch.html", show_default=True, help="The page to write.")
+@click.option(
+    "--report", type=OUTPUT, default="watch.html", show_default=True, help="The page to write."
+)
 def command(
     *,
     data: str,

@@ -37,7 +37,6 @@ from saddlesvm.estimators.training_data import (
     STANDARD_INPUT,
     Advance,
     add_columns,
-    kernel_values,
     read_standard_input,
     read_training,
 )
@@ -72,8 +71,6 @@ class Preparation:
         Names of these features.
     zero_based : bool or None
         True if the indices of the training data counted from 0.
-    pairwise : bool
-        True if rows are values of a kernel.
     left_out : int
         Rows of the training data that were left out.
     encoded : tuple or None
@@ -88,7 +85,6 @@ class Preparation:
     n_features: int | None = None
     names: list[str] | None = None
     zero_based: bool | None = None
-    pairwise: bool = False
     left_out: int = 0
     encoded: tuple[Any, Any] | None = None
 
@@ -99,7 +95,6 @@ class Preparation:
         *,
         missing: str | None = None,
         standardize: bool = False,
-        pairwise: bool = False,
     ) -> Preparation:
         """Learn from the training rows.
 
@@ -111,8 +106,6 @@ class Preparation:
             An error by default; in tables with words, numbers are filled with the mean by default.
         standardize : bool, default=False
             Scale numbers; numbers of tables with words are always scaled.
-        pairwise : bool, default=False
-            True if rows are values of a kernel.
 
         Raises
         ------
@@ -123,7 +116,6 @@ class Preparation:
             label=table.label_name,
             source=table.source,
             zero_based=table.zero_based,
-            pairwise=pairwise,
             names=table.feature_names,
         )
         if table.kinds is not None:
@@ -164,13 +156,14 @@ class Preparation:
         """
         before = step_before(model) if isinstance(model, Pipeline) else None
         estimator = model[-1] if isinstance(model, Pipeline) else model
+        if getattr(estimator, "kernel", None) == "precomputed":
+            raise DataError(f"{source}: takes values of a kernel: predict with it in Python")
         notes = getattr(estimator, "notes_", {})
         preparation = cls(
             before=before,
             label=notes.get(LABEL_NOTE),
             source=source,
             zero_based=notes.get("zero_based"),
-            pairwise=getattr(estimator, "kernel", None) == "precomputed",
             n_features=estimator.n_features_in_,
         )
         # Tables with words: only an encoder made here tells the kinds of its columns.
@@ -190,9 +183,6 @@ class Preparation:
             )
         names = getattr(estimator, "feature_names_in_", None)
         preparation.names = None if names is None else list(names)
-        # The number of training rows is known only if the model was trained here.
-        if preparation.pairwise and "rows" not in notes:
-            preparation.n_features = None
         return estimator, preparation
 
     @property
@@ -296,14 +286,10 @@ class Preparation:
         """
         # Numbers: a matrix, of the width that the model knows.
         if not self.kinds:
-            width = self.n_features
-            # The first column of kernel values has the numbers of the rows.
-            if width is not None and self.pairwise and self.zero_based is True:
-                width += 1
             table = read_training(
                 source,
                 replace(reading, columns=(), missing=None),
-                n_features=width,
+                n_features=self.n_features,
                 zero_based=self.zero_based,
                 advance=advance,
             )
@@ -320,16 +306,13 @@ class Preparation:
         return self._read_table(source, reading, every_row, advance)
 
     def check_features(self, table: Table) -> Table:
-        """Return a table of numbers, as kernel values if the model takes them.
+        """Return a table of numbers with the features of the model.
 
         Raises
         ------
         DataError
             The table has other features than the model.
         """
-        if self.pairwise:
-            n_values = table.n_features - (table.zero_based is True)
-            return kernel_values(table, self.n_features or n_values)
         if table.n_features != self.n_features:
             raise DataError(
                 f"{table.source}: has {table.n_features} features; {self.source} has "

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy import sparse
 
 from saddlesvm.data import BUNDLED, DataError, Store, Table
 from saddlesvm.data.blocks import find_format
@@ -53,7 +52,6 @@ def read_training(
     source: str,
     reading: Reading = DEFAULT_READING,
     *,
-    pairwise: bool = False,
     n_features: int | None = None,
     zero_based: bool | None = None,
     advance: Advance | None = None,
@@ -67,8 +65,6 @@ def read_training(
     reading : Reading
         A table with words that needs more than `reading.memory` is encoded into a store, which
         lives as long as the table. :meth:`Preparation.learn` treats missing values.
-    pairwise : bool, default=False
-        True if the rows are values of a kernel.
     n_features : int, optional
         The number of features of a model; the rows are then a table of numbers.
     zero_based : bool, optional
@@ -92,7 +88,6 @@ def read_training(
             return read_training(
                 path,
                 reading,
-                pairwise=pairwise,
                 n_features=n_features,
                 zero_based=zero_based,
                 advance=advance,
@@ -109,8 +104,7 @@ def read_training(
     how = replace(reading, n_features=n_features)
     if reading.zero_based == "auto" and zero_based is not None:
         how = replace(how, zero_based=zero_based)
-    table = add_columns(read_source(source, how, advance))
-    return kernel_values(table) if pairwise and n_features is None else table
+    return add_columns(read_source(source, how, advance))
 
 
 def check_columns_apply(source: str, reading: Reading) -> None:
@@ -281,44 +275,6 @@ def describe_label(table: Table, label: Label) -> str | None:
         return words
     how = "by its name" if name.lower() in LABEL_NAMES else "the last one"
     return f"{words}, {how} (--label takes another)"
-
-
-def kernel_values(table: Table, training_rows: int | None = None) -> Table:
-    """Return the table as a dense matrix of kernel values, shape (rows, training rows).
-
-    A line of LIBSVM's format for them is ``LABEL 0:NUMBER 1:K(x, x_1) 2:K(x, x_2) ...``, with the
-    number of the row.
-
-    Parameters
-    ----------
-    table : Table
-    training_rows : int, optional
-        Training rows of the model; by default the rows of the table, whose matrix is square.
-
-    Raises
-    ------
-    DataError
-        Another number of values in a row, or training rows that are not numbered from 1 on.
-    """
-    if table.kinds is not None:
-        raise DataError(
-            f"{table.source}: has columns of words; --kernel precomputed takes values of a kernel"
-        )
-    count = table.n_rows if training_rows is None else training_rows
-    values = table.X.toarray() if sparse.issparse(table.X) else np.asarray(table.X)
-    # The first column has the numbers of the rows.
-    if table.zero_based and values.shape[1] == count + 1:
-        if training_rows is None and not np.array_equal(values[:, 0], np.arange(1, count + 1)):
-            raise DataError(
-                f"{table.source}: the numbers of the rows (0:NUMBER) must be 1, 2, ..., {count}"
-            )
-        values = values[:, 1:]
-    if values.shape[1] != count:
-        raise DataError(
-            f"{table.source}: has {values.shape[1]} kernel values in each row; {count} are needed, "
-            "one for each training row"
-        )
-    return replace(table, X=np.ascontiguousarray(values), feature_names=None, known_nonzero=None)
 
 
 def make_store(
