@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
 from saddlesvm.data import read
+from saddlesvm.data.delimited import find_layout
 from support.files import X, Y, fails, fails_on, write, write_csv
 
 
@@ -163,3 +164,25 @@ def test_other_faults_of_tables(tmp_path: Path) -> None:
 def test_a_quote_that_is_not_closed_swallows_nothing(tmp_path: Path, line: str) -> None:
     text = f"a,b,y\n1,2,x\n\n{line}\n5,6,x\n7,8,z\n"
     fails_on(tmp_path, "t.csv", text, "line 4: a quote is opened and not closed in its line")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_header"),
+    [
+        ("a,b,c", "1,2,x", True),
+        ("a,b,c", "x,y,z", True),
+        ("x,y,z", "x,u,v", False),
+        ("1,2,x", "3,4,y", False),
+        ("1,2,x", "3,4,5", True),
+        ("1,2,?", "3,4,5", False),
+        ("1,?,x", "3,4,y", False),
+    ],
+)
+def test_a_first_line_of_words_that_do_not_occur_again_holds_names(
+    first: str, second: str, is_header: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\n{second}\n")
+    layout = find_layout(path, None, "auto", None)
+    assert layout.skip == int(is_header)
+    assert layout.names == (first.split(",") if is_header else ["column 1", "column 2", "column 3"])

@@ -288,10 +288,3 @@ def test_a_table_larger_than_memory_is_encoded_alike(ending: str, missing: str |
     assert by_parts.X.shape == at_once.X.shape and first.feature_names() == second.feature_names()
     np.testing.assert_allclose(abs(by_parts.X - at_once.X).max(), 0.0, atol=1e-9)
     assert np.asarray(by_parts.y).tolist() == at_once.y.tolist()  # type: ignore[union-attr]
-
-
-def test_the_median_needs_all_rows(tmp_path: Path) -> None:
-    frame = made(120_000).assign(c=["u", "v"] * 60_000)[["a", "c", "t"]]
-    frame.to_csv(tmp_path / "x.csv", index=False)
-    with pytest.raises(DataError, match="--missing median needs all rows in memory"):
-        read_training(str(tmp_path / "x.csv"), Reading(missing="median", memory="16M"))

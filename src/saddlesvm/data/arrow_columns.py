@@ -34,15 +34,12 @@ def flat_column(column: pa.ChunkedArray, name: str, where: str) -> np.ndarray:
         lists.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks == 1:
             column = column.chunk(0)
-        else:
-            column = column.combine_chunks()
-    # Combining many or no pieces may give a chunked array again.
-    if isinstance(column, pa.ChunkedArray):
-        if column.num_chunks:
+        elif column.num_chunks:
             column = pa.concat_arrays(column.chunks)
         else:
             column = pa.array([], column.type)
@@ -57,7 +54,13 @@ def flat_column(column: pa.ChunkedArray, name: str, where: str) -> np.ndarray:
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(f"{where}: column {name!r}, row {row + 1}: the list is missing")
-    width = _list_length(column, name, where)
+    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    if (lengths != lengths[:1]).any():
+        row = int(np.argmax(lengths != lengths[0]))
+        raise DataError(
+            f"{where}: column {name!r} holds lists of {lengths[0]} and, in row {row + 1}, "
+            f"{lengths[row]} numbers; one length is needed"
+        )
     inner = column.flatten()
     holds_numbers = pa.types.is_floating(inner.type) or pa.types.is_integer(inner.type)
     if inner.null_count or not holds_numbers:
@@ -65,7 +68,7 @@ def flat_column(column: pa.ChunkedArray, name: str, where: str) -> np.ndarray:
             f"{where}: column {name!r} holds lists of {inner.type} with {inner.null_count} "
             "missing values; numbers are needed"
         )
-    return inner.to_numpy(zero_copy_only=False).reshape(len(column), width)
+    return inner.to_numpy(zero_copy_only=False).reshape(len(column), lengths.max(initial=0))
 
 
 def is_list(arrow_type: object) -> bool:
@@ -79,24 +82,6 @@ def is_list(arrow_type: object) -> bool:
         or pa.types.is_large_list(arrow_type)
         or pa.types.is_fixed_size_list(arrow_type)
     )
-
-
-def _list_length(column: pa.ChunkedArray, name: str, where: str) -> int:
-    """Return the length that all lists of a column have."""
-    import pyarrow as pa
-
-    if pa.types.is_fixed_size_list(column.type):
-        return int(column.type.list_size)
-    lengths = np.diff(column.offsets.to_numpy())
-    if not lengths.size:
-        return 0
-    if lengths.min() != lengths.max():
-        row = int(np.argmax(lengths != lengths[0]))
-        raise DataError(
-            f"{where}: column {name!r} holds lists of {lengths[0]} and, in row {row + 1}, "
-            f"{lengths[row]} numbers; one length is needed"
-        )
-    return int(lengths[0])
 
 
 def arrow_matrix(data: object, where: str = "X") -> tuple[np.ndarray, list[str] | None]:

@@ -256,8 +256,7 @@ def _looks_like_header(
         if isinstance(column, str) and column in first and not is_number(column):
             return True
     for k, cell in enumerate(first):
-        is_word = cell.lower() not in MISSING_WORDS and not is_number(cell)
-        if is_word and any(len(row) > k and row[k] == cell for row in others):
+        if _is_word(cell) and any(len(row) > k and row[k] == cell for row in others):
             return False
 
     # The columns that are left out may hold anything.
@@ -269,17 +268,21 @@ def _looks_like_header(
     elif label is not False and kept:
         label_column = kept[-1]
     features = [first[k] for k in kept if k != label_column]
-    known = [cell for cell in features if cell.lower() not in MISSING_WORDS]
-    n_numbers = sum(map(is_number, known))
-    if known and n_numbers == 0:
+    words = [cell for cell in features if _is_word(cell)]
+    has_numbers = any(map(is_number, features))
+    if words and has_numbers:
+        raise DataError(f"{path}: line 1: mixes numbers and text ({words[0]!r}); {_HEADER_ADVICE}")
+    if words:
         return True
-    if n_numbers < len(known):
-        odd = next(cell for cell in known if not is_number(cell))
-        raise DataError(f"{path}: line 1: mixes numbers and text ({odd!r}); {_HEADER_ADVICE}")
     # Names may be numbers, beside the name of the label.
     if label_column is None or not others or len(others[0]) <= label_column:
         return False
-    return not is_number(first[label_column]) and is_number(others[0][label_column])
+    return _is_word(first[label_column]) and is_number(others[0][label_column])
+
+
+def _is_word(cell: str) -> bool:
+    """Return True if a cell is neither a number nor missing."""
+    return cell.lower() not in MISSING_WORDS and not is_number(cell)
 
 
 def numbered_rows(path: Path, layout: LineLayout) -> Iterator[tuple[int, list[str]]]:

@@ -269,7 +269,7 @@ def _read_labels(
 
     if values.dtype.kind in "iuf" and not values.isna().any():
         return values.to_numpy()
-    refuse_other_values(label, values.dropna())
+    refuse_other_values(label, values.dropna().head(SAMPLE))
 
     # Look at each different label once; a missing label has the code -1, and so the last entry.
     codes, distinct = pd.factorize(values)
