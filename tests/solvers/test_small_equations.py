@@ -9,8 +9,8 @@ import pytest
 
 from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled
-from saddlesvm.solvers.small import small_equations as equations
-from saddlesvm.solvers.small.small_equations import SmallEquations, solve
+from saddlesvm.solvers.small import dense as equations
+from saddlesvm.solvers.small.dense import SmallEquations, solve
 
 
 def made(m: int, trace: float, scale: float = 1.0, C: float = 1.0) -> tuple[SmallEquations, np.ndarray, np.ndarray]:

@@ -18,9 +18,7 @@ from sklearn.utils import check_random_state
 
 from saddlesvm.estimators.scikit_learn import BaseEstimator, tear_down_after
 from saddlesvm.fit.checkpoint import Checkpoint
-from saddlesvm.fit.outcome import FitResult, Limits, Outcome, Trace
-from saddlesvm.fit.progress import ProgressBar
-from saddlesvm.multiclass.fits import Fits
+from saddlesvm.fit.outcome import Limits, Outcome, Trace
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
@@ -135,8 +133,9 @@ def apply_limits(options: object) -> Iterator[None]:
     """End a fit by the `max_time` of its options, and report compilation if they are verbose."""
     # An invalid limit counts as none here: the check of the options refuses it soon after.
     seconds = getattr(options, "max_time", None)
-    limit = begin_fit(seconds if LIMIT.holds(seconds) else None)
-    with limit, report_compilation(bool(getattr(options, "verbose", False))):
+    if seconds is not None and not LIMIT.holds(seconds):
+        seconds = None
+    with begin_fit(seconds), report_compilation(bool(getattr(options, "verbose", False))):
         yield
 
 
@@ -150,16 +149,16 @@ def restore_on_error(
         estimator: Itself, /, *arguments: Given.args, **options: Given.kwargs
     ) -> Model:
         before = dict(vars(estimator))
-        compiling = seconds_compiling()
+        run = tear_down_after(fit) if has_callbacks(estimator) else fit
         try:
             with apply_limits(estimator):
-                run = tear_down_after(fit) if has_callbacks(estimator) else fit
+                compiled_before = seconds_compiling()
                 fitted = run(estimator, *arguments, **options)
+            fitted.seconds_compiling_ = seconds_compiling() - compiled_before
         except BaseException:
             vars(estimator).clear()
             vars(estimator).update(before)
             raise
-        fitted.seconds_compiling_ = seconds_compiling() - compiling
         return fitted
 
     return fit_or_restore
@@ -322,7 +321,7 @@ class Estimator(BaseEstimator):
         return Limits(self.tol, max_epochs, self.max_time, every, keep=self.keep, gap=self.gap)
 
     def _strength(self) -> dict[str, float]:
-        """Return C or lam, whichever is in force, checked; C is 1 for an estimator without one."""
+        """Return C or lam, whichever is in force; C is 1 for an estimator without one."""
         C: Any = getattr(self, "C", 1.0)
         lam = getattr(self, "lam", None)
         if lam is not None and C not in (None, 1.0):
@@ -331,19 +330,10 @@ class Estimator(BaseEstimator):
             # C="auto" has chosen C_ by now.
             C = getattr(self, "C_", C)
         name, given = ("C", C) if lam is None else ("lam", lam)
-        check(name, given, STRENGTH)
+        # Numbers are checked among the options, and by every problem.
+        if not isinstance(given, NUMBER):
+            check(name, given, STRENGTH)
         return {name: given}
-
-    def _solve_shown(self, fits: Fits, reads_blocks: bool = False) -> list[FitResult]:
-        """Solve fits, under a single progress bar if requested; return their results."""
-        if not self.verbose:
-            return fits.solve()
-        with ProgressBar(
-            self.tol, len(fits.problems), fits.limits.max_epochs, self.max_time
-        ) as fits.bar:
-            if reads_blocks:
-                fits.bar.work = "reading and solving"
-            return fits.solve()
 
     def __setstate__(self, state: dict[str, object]) -> None:
         super().__setstate__(state)  # type: ignore[misc]

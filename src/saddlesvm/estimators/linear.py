@@ -586,11 +586,11 @@ class LinearSVC(ClassifierMixin, LinearModel):
                 "intercept='regularized'"
             )
         classes = labels.classes
+        loss = splits.loss_for(self.multi_class, self._make_loss())
         weights, factors = weigh_rows(
             self.class_weight, classes, codes, sample_weight, self.multi_class, needs
         )
         problems = splits.sub_problems_of(self.multi_class, codes, classes, factors)
-        loss = splits.loss_for(self.multi_class, self._make_loss())
         return Training(problems, loss, weights, labels)
 
     def __sklearn_tags__(self) -> Tags:

@@ -25,6 +25,7 @@ from saddlesvm.estimators.base import (
     Estimator,
     Labels,
     Training,
+    has_callbacks,
     option_of,
     restore_on_error,
 )
@@ -224,8 +225,9 @@ class LinearModel(Estimator):
         if start is None and self.warm_start and self._fitted is not None:
             start = former_fit(fitted_value(self))
         complete = calibrate if option_of(self, "probability") else None
+        reported = self if has_callbacks(self) else None
         fitted = fit_rows(
-            self._options(), X, y, sample_weight, start=start, reported=self, complete=complete
+            self._options(), X, y, sample_weight, start=start, reported=reported, complete=complete
         )
         if not isinstance(X, np.ndarray) and is_on_device(X):
             return self._hold_on_device(fitted, X)

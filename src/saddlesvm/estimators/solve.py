@@ -7,6 +7,7 @@ that are checked already, for folds and proofs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from scipy import sparse
 
 from saddlesvm.data.door import Design, checked_data
 from saddlesvm.data.label_checks import has_columns
-from saddlesvm.estimators.base import Training, draw_seed, has_callbacks, option_of
+from saddlesvm.estimators.base import Training, draw_seed, option_of
 from saddlesvm.estimators.fitted import Data, Fitted, gather_facts, known_attributes
 from saddlesvm.estimators.scale_hint import scale_hint
 from saddlesvm.estimators.scikit_learn import FitTasks
@@ -36,7 +37,7 @@ from saddlesvm.rows.memory_plan import (
     does_not_fit,
     memory_bytes,
 )
-from saddlesvm.runtime.clock import limit_to_share, seconds_compiling
+from saddlesvm.runtime.clock import limit_to_share
 from saddlesvm.runtime.data_types import Matrix, RowsLike
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.newton import Newton
@@ -80,21 +81,20 @@ def fit_rows(
     start : FormerFit, GivenWeights or GivenDuals, optional
         The starting point.
     reported : estimator, optional
-        The estimator whose scikit-learn callbacks hear of the fit.
+        The estimator whose scikit-learn callbacks hear of the fit, if it has any.
     complete : callable, optional
         Returns the fit with what follows from it and the data, such as a calibration.
     """
-    compiled_before = seconds_compiling()
     template._check_options()
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
     posed = template._pose(y, sample_weight, design.shape[0])
     tasks = None
-    if reported is not None and has_callbacks(reported):
+    if reported is not None:
         known = known_attributes(template, posed.labels)
         tasks = FitTasks(reported, known, design.X, y, sample_weight, len(posed.problems))
 
     # What follows the fit has to end with max_time, too.
-    with limit_to_share(1.0 if complete is None else TIME_BEFORE_THE_REST):
+    with nullcontext() if complete is None else limit_to_share(TIME_BEFORE_THE_REST):
         results, linear = solve(template, design, posed, tasks, start)
 
     # What the fit leaves behind; data that are in memory, for proofs that are asked for later.
@@ -109,7 +109,6 @@ def fit_rows(
         reads_blocks=reads_blocks,
         single_target=posed.labels is None and not has_columns(y),
         data=Data(design.X, y, sample_weight) if keeps_data else None,
-        seconds_compiling=seconds_compiling() - compiled_before,
     )
     if complete is not None:
         fitted = complete(fitted, design, y, sample_weight)
@@ -129,13 +128,15 @@ def solve(
 
     Returns the results, and the rows.
     """
+    keeps_duals = not drops_duals(posed, design.shape[0])
     fits, linear = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
-    linear.keeps_duals = not drops_duals(posed, design.shape[0])
+    linear.keeps_duals = keeps_duals
+    fits.verbose = bool(template.verbose)
     if template.callbacks or tasks is not None:
         # The user's callbacks, and scikit-learn's.
         given = template.callbacks or ()
         fits.callbacks_of = lambda sub: [*given, *(tasks.callback(sub) if tasks else ())]
-    results = template._solve_shown(fits, linear.rows.in_files)
+    results = fits.solve()
 
     worst = sub_problems.worst_outcome(results)
     if worst.outcome is not Outcome.CERTIFIED:
@@ -175,9 +176,9 @@ def gather(
     if all_duals[0].size:
         alone = len(all_duals) == 1 and not sparse.issparse(all_duals[0])
         duals = all_duals[0] if alone else sub_problems.stacked_duals(all_duals)
-    is_joint = posed.labels is not None and option_of(template, "multi_class") in splits.JOINT
     # A joint machine has two vectors for two classes, and scikit-learn's models have one.
-    if is_joint and len(coef) == 2:
+    may_be_joint = posed.labels is not None and len(coef) == 2
+    if may_be_joint and option_of(template, "multi_class") in splits.JOINT:
         coef, intercept, duals = splits.write_as_two_classes(coef, intercept, duals)
     return Fitted(
         template=template,
@@ -219,6 +220,8 @@ def make_fits(
     n_jobs = template.n_jobs
     solver = template._make_solver()
     intercept = template._intercept_kind()
+    options = {"weights": posed.weights, "intercept": intercept, **template._problem_options()}
+    seed = draw_seed(template.random_state)
     limits = template._limits(solver, is_watched)
     if count > 1 or not design.is_small:
         demand_room_for_weights(design.shape[1] + 1, count)
@@ -257,7 +260,7 @@ def make_fits(
     linear = LinearRows(
         rows=rows,
         loss=posed.loss,
-        options={"weights": posed.weights, "intercept": intercept, **template._problem_options()},
+        options=options,
         former=start,
         reads_together=may_share and isinstance(solver, OverFiles),
     )
@@ -269,7 +272,7 @@ def make_fits(
         rows=linear,
         solver=solver,
         limits=limits,
-        seed=draw_seed(template.random_state),
+        seed=seed,
         n_jobs=n_jobs,
         checkpoint=template.checkpoint,
         seeded=isinstance(template.random_state, (int, np.integer)),

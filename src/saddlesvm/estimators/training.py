@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -10,6 +11,7 @@ from saddlesvm.estimators.base import apply_limits, option_of
 from saddlesvm.estimators.fitted import Fitted
 from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.solve import fit_rows
+from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 if TYPE_CHECKING:
@@ -29,4 +31,6 @@ def fit_copy(
     """
     complete = calibrate if option_of(template, "probability") else None
     with apply_limits(template):
-        return fit_rows(template, X, y, sample_weight, complete=complete, **given)
+        compiled_before = seconds_compiling()
+        fitted = fit_rows(template, X, y, sample_weight, complete=complete, **given)
+    return replace(fitted, seconds_compiling=seconds_compiling() - compiled_before)

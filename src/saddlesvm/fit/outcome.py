@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.allowed import KEEP, LIMIT, NOT_NEGATIVE, RELATIVE_GAP, check_options
 from saddlesvm.runtime.extras import import_extra
 from saddlesvm.runtime.option_names import Keep
 from saddlesvm.solvers.base import EPOCH_ROUNDING
@@ -43,16 +42,6 @@ ADVICE = {
         "The arithmetic failed (overflow, or a negative gap). Scale the features to moderate size. "
         "If they already have moderate size, please report this as a bug."
     ),
-}
-
-# The values that limits allow.
-ALLOWED = {
-    "max_epochs": LIMIT,
-    "max_time": LIMIT,
-    "certify_every": LIMIT,
-    "tol": RELATIVE_GAP,
-    "gap": NOT_NEGATIVE,
-    "keep": KEEP,
 }
 
 # Epochs before which no fit counts as stalled; guessed.
@@ -156,9 +145,6 @@ class Limits:
     certify_start: bool = False
     keep: Keep = "best"
     gap: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_options(self, ALLOWED)
 
     def prove(self, certificate: Certificate) -> bool:
         """Return True if a certificate proves a requested gap."""

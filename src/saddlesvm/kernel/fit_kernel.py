@@ -177,7 +177,7 @@ def solve_problems(
             X = X[order]
     starts = starts_from(former, strength.get("C", 1.0), n, len(problems), order)
     fits = make_fits(template, kernel, X, posed, strength, starts)
-    results = template._solve_shown(fits)
+    results = fits.solve()
     if order is None:
         return results
     # Give the coefficients the row numbers of the user's X again.
@@ -229,6 +229,7 @@ def make_fits(
         n_jobs=template.n_jobs,
         callbacks_of=(lambda sub: list(callbacks)) if callbacks else no_callbacks,
         checkpoint=template.checkpoint,
+        verbose=bool(template.verbose),
     )
 
 

@@ -103,6 +103,8 @@ class Fits:
     seeded : bool
         True if the seed was given, not drawn anew for each fit: a checkpoint then fits this seed
         only.
+    verbose : bool
+        True to show a progress bar.
     bar : ProgressBar, optional
         Shows every record, and every sub-problem that is done.
     clock : SharedTime
@@ -119,7 +121,8 @@ class Fits:
     callbacks_of: Callable[[SubProblem], Sequence[Callback]] = no_callbacks
     checkpoint: Any = None
     seeded: bool = False
-    bar: ProgressBar | None = None
+    verbose: bool = False
+    bar: ProgressBar | None = field(init=False, default=None)
     clock: SharedTime = field(init=False)
     jobs: int = field(init=False)
 
@@ -137,17 +140,27 @@ class Fits:
             or limits.certify_every is not None
         )
         wants_more = limits.tol == 0.0 or limits.keep == "last" or self.checkpoint is not None
-        is_watched = self.callbacks_of is not no_callbacks or self.bar is not None
+        is_watched = self.callbacks_of is not no_callbacks or self.verbose
         return not (has_limit or wants_more or is_watched)
 
     def solve(self) -> list[FitResult]:
+        """Solve all sub-problems, under a progress bar if requested; return their results."""
+        if not self.verbose:
+            return self.solve_all()
+        limits = self.limits
+        with ProgressBar(
+            limits.tol, len(self.problems), limits.max_epochs, limits.max_time
+        ) as self.bar:
+            return self.solve_all()
+
+    def solve_all(self) -> list[FitResult]:
         """Solve all sub-problems; return their results in order."""
         results: list[FitResult] = []
         try:
             # Fits that read the same blocks go on together: the time is a single share.
             if self.rows.reads_together:
                 self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
-            done = self.rows.solve_at_once(self)
+            done = self.rows.solve_at_once(self) if self.unwatched else {}
             left = [k for k in range(len(self.problems)) if k not in done]
             if left:
                 batches = self.rows.batch_together(self)

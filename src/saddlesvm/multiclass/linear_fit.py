@@ -113,11 +113,7 @@ class FitRows:
     threads: int = 1
     place: Passes | None = None
     rooms: Sequence[Rooms] = ()
-    in_files: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        place = self.place
-        vars(self)["in_files"] = place is not None and place.reads_files
+    in_files: bool = False
 
     def problem(self, sub: SubProblem, loss: Loss, options: dict[str, Any]) -> Problem:
         """Return the problem behind a sub-problem, with options of :func:`make_problem`."""
@@ -170,7 +166,7 @@ def open_rows(
     every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     kept = plan.kept_bytes // burden.problems
     rooms = [Rooms(*own)._replace(kept_bytes=kept) for own in zip(*arrays, strict=True)]
-    return FitRows(X, reader.norms, place=FromFiles(reader, every), rooms=rooms)
+    return FitRows(X, reader.norms, place=FromFiles(reader, every), rooms=rooms, in_files=True)
 
 
 def rows_of(
@@ -196,7 +192,9 @@ def rows_of(
     norms = design.norms(jobs * threads)
     scale = intercept_kind(intercept).value(scaling, lambda: norms)
     place = design.X.with_feature(scale) if design.placed else None
-    return FitRows(plain._replace(bias=scale), norms + scale * scale, threads, place)
+    in_files = place is not None and place.reads_files
+    X = plain._replace(bias=scale)
+    return FitRows(X, norms + scale * scale, threads, place, in_files=in_files)
 
 
 def make_sparse(duals: np.ndarray) -> sparse.csr_array:
@@ -240,7 +238,9 @@ class LinearRows:
 
     def strength_for(self, n: int) -> float:
         """Return the C of problems over n rows."""
-        return resolve_C(self.options.get("C"), self.options.get("lam"), n)[0]
+        if "C" in self.options:
+            return float(self.options["C"])
+        return resolve_C(None, self.options["lam"], n)[0]
 
     def pose(self, sub: SubProblem) -> Problem:
         """Return the problem behind a sub-problem."""
@@ -304,13 +304,11 @@ class LinearRows:
     def find_small(self, fits: Fits) -> list[SubProblem] | None:
         """Return the sub-problems if they may be solved together, else None.
 
-        They must be small, have all rows, and nobody may look on as they are solved.
+        They must be small, and have all rows.
         """
         # The default solver, in memory, from no start.
         is_plain = not self.rows.in_files and fits.solver == AUTO and self.former is None
-        if not fits.unwatched or not is_plain:
-            return None
-        if self.rows.norms.size * len(fits.problems) > Most.values:
+        if not is_plain or self.rows.norms.size * len(fits.problems) > Most.values:
             return None
         subs = list(fits.problems)
         # A pair of classes, a fold, or a class of factor zero has some of the rows only.

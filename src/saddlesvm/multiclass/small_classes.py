@@ -75,7 +75,7 @@ def solve_classes(
     # Keep what the certificates prove; the rest is solved in turn.
     results = {}
     for k, certificate in enumerate(certificates):
-        if certificate.sound and limits.prove(certificate):
+        if limits.prove(certificate) and certificate.sound:
             end = W[k], ends.a[k], int(ends.steps[k])
             label = subs[k].label
             results[k] = make_result(problem, phase, label, certificate, end, seconds, limits)
@@ -106,6 +106,8 @@ def make_result(
     coef = w[:-1].copy()
     intercept = float(w[-1] * problem.scale)
     touched = steps * a.size
+    # The dual variables of a result are in the C form, an array with one row.
+    alpha = problem.scatter(problem.C * a)[None]
     # A single record: each step looked at all rows, so a step is an epoch.
     trace = Trace()
     trace(
@@ -126,8 +128,7 @@ def make_result(
     return FitResult(
         coef=coef,
         intercept=intercept,
-        # The dual variables of a result are in the C form, an array with one row.
-        alpha=problem.scatter(problem.C * a)[None],
+        alpha=alpha,
         certificate=certificate,
         tol=limits.tol,
         outcome=Outcome.CERTIFIED,

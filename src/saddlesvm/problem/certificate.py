@@ -487,9 +487,10 @@ def certificates_of(
     loss = problem.loss
     methods = methods_of(loss)
     rows = problem.X.float64_matrix()
+    norms = problem.norms
     if rows.shape[0] > problem.members.size:
         rows = rows[problem.members]
-    norms = problem.gather(problem.norms)
+        norms = norms[problem.members]
     members = np.arange(norms.size)
     s: np.ndarray | float = 1.0
     if weights is not None:
@@ -507,10 +508,13 @@ def certificates_of(
     conjugates = methods.conjugate(loss, alpha, y, s)
     products = alpha * z
     terms = (paid, conjugates, products, np.abs(conjugates), np.abs(products))
-    columns = [np.add.reduce(one, axis=1).tolist() for one in terms]
+    columns = []
+    for one in terms:
+        columns.append(np.add.reduce(one, axis=1).tolist())
 
     found = []
     facts = problem.facts
+    strength = problem.strength
     own = np.empty(0)
     for k, sums in enumerate(zip(*columns, strict=True)):
         if weights is not None:
@@ -519,7 +523,7 @@ def certificates_of(
         # Rounding is counted for each problem alone, as for a fit of its own.
         sizes = point_sizes(loss, y[k], norms, own, members, alpha[k])
         account = bound_sums(facts, LossSums(*sums), sizes, W[k], pulls[k])
-        found.append(Certificate.from_sums(problem.strength, account))
+        found.append(Certificate.from_sums(strength, account))
     return found
 
 

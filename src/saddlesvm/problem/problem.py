@@ -546,6 +546,7 @@ def make_problem(
         place = X
         X = place.X
     rows.check_layout(X)
+    count = X.n_rows
     made = make_intercept(intercept, X.bias)
     if made.scale != X.bias:
         raise ValueError(
@@ -553,7 +554,6 @@ def make_problem(
         )
 
     # The rows that take part, and C, which lambda and their number define.
-    count = X.n_rows
     dtype = np.int32 if count < 2**31 else np.int64
     if members is None and place is not None:
         members = place.members

@@ -41,8 +41,8 @@ import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.solvers.base import SAME_SLOPES
-from saddlesvm.solvers.small.dense import FoundWeights, Runs, Small
-from saddlesvm.solvers.small.small_equations import inner, products, solve
+from saddlesvm.solvers.small.dense import FoundWeights, Small, inner, products, solve
+from saddlesvm.solvers.small.runs import Runs
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go; Mehrotra's
 # Part of its range that a variable begins away from its lower bound; and the same of a row that may

@@ -23,8 +23,8 @@ import numpy as np
 from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.solvers.bracket import LINE_TOLERANCE, Bracket
-from saddlesvm.solvers.small.dense import FoundWeights, Runs, Small
-from saddlesvm.solvers.small.small_equations import inner, products, solve
+from saddlesvm.solvers.small.dense import FoundWeights, Small, inner, products, solve
+from saddlesvm.solvers.small.runs import Runs
 
 
 class NewtonRuns(Runs):
@@ -116,7 +116,7 @@ class NewtonRuns(Runs):
                 # Most full steps are good enough.
                 if (np.abs(here) <= enough).all():
                     break
-                lines = [Bracket(slope) for slope in slopes.tolist()]
+                lines = list(map(Bracket, slopes.tolist()))
 
             # A bracket makes the next place of the first and the second derivative; it stays at
             # zero if the objective does not fall at first.

@@ -16,8 +16,9 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.curvature import coordinate_curvature
-from saddlesvm.solvers.small.dense import Ends, Runs, Small, advance
+from saddlesvm.solvers.small.dense import Small
 from saddlesvm.solvers.small.interior_point import Box
+from saddlesvm.solvers.small.runs import Ends, Runs, advance
 from saddlesvm.solvers.small.small_newton import NewtonRuns
 
 # The phases of small problems, in the words of a trace.
@@ -43,8 +44,8 @@ def solve_together(phase: str, small: Small, relative_gap: float, most: int) -> 
     Each comes to the relative gap, unless rounding leaves nothing to gain, or in `most` steps.
     """
     zero = np.zeros(small.Z.shape[1])
-    ends = Ends(small)
     runs = begin_runs(phase, small, zero)
+    ends = Ends(small)
     if runs.are_together:
         advance(runs, ends, relative_gap, most)
         return ends
