@@ -142,6 +142,9 @@ def test_bad_data_are_refused(toy):
         make_dataset(X, y, test=(X[:, :1], y))
     with pytest.raises(ValueError, match="lack"):
         make_dataset(X, y, test=(X, y + 7))
+    for given in ({"tol": -1e-3}, {"tol": np.nan}, {"budget": -1.0}, {"certify_every": np.nan}):
+        with pytest.raises(ValueError, match=f"{next(iter(given))} must be"):
+            compare(X, y, **given)
     with pytest.raises(ValueError, match="C must be"):
         compare(X, y, C=-1.0)
     with pytest.raises(ValueError, match="regression loss"):

@@ -384,7 +384,7 @@ def test_problems_side_by_side_are_certified_as_each_by_itself(loss: Loss, inter
     W = random.normal(size=(3, 4)) * (1.0, 1.0, 1.0, scale > 0.0)
     shared = make_problem(as_rows(X, scale), y[0], loss, **options)
     chosen = None if weights is None else weights[:, members]
-    found = certificates_of(shared, y[:, members], chosen, W, alpha[:, members])
+    found = certificates_of(shared, X[members], y[:, members], chosen, W, alpha[:, members])
     for k, problem in enumerate(every):
         own = evaluate(problem, Point(W[k], alpha[k] * np.isin(np.arange(10), members), tracks=True)).certificate
         assert near(found[k].primal, own.primal) and near(found[k].dual, own.dual) and found[k].form == own.form

@@ -580,7 +580,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         needs = ""
         if self.multi_class not in ("ovr", "ovo"):
             needs = f"with multi_class={self.multi_class!r} every class needs one"
-        elif self._intercept_kind() == "free":
+        elif self.fit_intercept and self.intercept == "free":
             needs = (
                 "a free intercept then has no unique optimum: leave the class out, or use "
                 "intercept='regularized'"

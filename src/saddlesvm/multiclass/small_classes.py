@@ -68,7 +68,7 @@ def solve_classes(
         ends = solve_together(phase, several, EAGERNESS * limits.tol, MOST_STEPS)
         W = small.feature_weights(ends.u)
         solved = clock()
-        certificates = certificates_of(problem, y, weights, W, ends.a)
+        certificates = certificates_of(problem, small.rows, y, weights, W, ends.a)
     # Each class is charged an equal part of the time: of solving, and of certifying.
     seconds = (solved - began) / len(y), (clock() - solved) / len(y)
 

@@ -470,7 +470,12 @@ def certify_responses(
 
 
 def certificates_of(
-    problem: Problem, y: np.ndarray, weights: np.ndarray | None, W: np.ndarray, alpha: np.ndarray
+    problem: Problem,
+    rows: Any,
+    y: np.ndarray,
+    weights: np.ndarray | None,
+    W: np.ndarray,
+    alpha: np.ndarray,
 ) -> list[Certificate]:
     """Return the certificates of K small problems over the same rows, with labels and weights each.
 
@@ -479,6 +484,8 @@ def certificates_of(
     problem : Problem
         Small, with half a square as penalty and without a free intercept; its labels and weights do
         not count.
+    rows : ndarray or CSR matrix of shape (n, d)
+        Of the members, in float64, without the virtual feature.
     y, weights, alpha : ndarray of shape (K, n)
         Labels, row weights (None for 1) and dual variables of the members.
     W : ndarray of shape (K, d + 1)
@@ -486,10 +493,8 @@ def certificates_of(
     """
     loss = problem.loss
     methods = methods_of(loss)
-    rows = problem.X.float64_matrix()
     norms = problem.norms
-    if rows.shape[0] > problem.members.size:
-        rows = rows[problem.members]
+    if norms.size > rows.shape[0]:
         norms = norms[problem.members]
     members = np.arange(norms.size)
     s: np.ndarray | float = 1.0

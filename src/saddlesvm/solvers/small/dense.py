@@ -198,6 +198,53 @@ class Small:
         return (self.s * self.methods.value(self.loss, z, self.y)).sum(axis=1)
 
 
+class Ends:
+    """The best weights and the best dual points of runs, which need not come from the same step.
+
+    Attributes
+    ----------
+    u : ndarray of shape (K, m)
+    a : ndarray of shape (K, n)
+        Feasible dual variables.
+    primal, dual : ndarray of shape (K,)
+        Objectives in the C form.
+    steps : int ndarray of shape (K,)
+    stuck : bool ndarray of shape (K,)
+        True if rounding leaves nothing to gain.
+    last : FoundWeights or None
+        The last points that were evaluated.
+    """
+
+    def __init__(self, small: Small) -> None:
+        count = len(small.y)
+        self.u = np.zeros((count, small.Z.shape[1]))
+        self.a = np.zeros(small.y.shape)
+        # Zero weights are the first upper bound. phi*(0) = 0 for every loss.
+        self.primal: np.ndarray = small.C * small.add_losses(self.a)
+        self.dual = np.zeros(count)
+        self.steps = np.zeros(count, dtype=int)
+        self.stuck = np.zeros(count, dtype=bool)
+        self.last: FoundWeights | None = None
+
+    def keep(self, live: np.ndarray, found: FoundWeights) -> None:
+        """Keep the better objectives of the runs `live`, and what belongs to them."""
+        self.last = found
+        lower = (found.primal < self.primal[live]).tolist()
+        higher = (found.dual > self.dual[live]).tolist()
+        for k, run in enumerate(live.tolist()):
+            if lower[k]:
+                self.u[run] = found.u[k]
+                self.primal[run] = found.primal[k]
+            if higher[k]:
+                self.a[run] = found.alpha[k]
+                self.dual[run] = found.dual[k]
+
+    def gaps(self) -> np.ndarray:
+        """Return the relative gaps."""
+        size = np.maximum(np.abs(self.primal), np.abs(self.dual))
+        return (self.primal - self.dual) / np.where(size > 0.0, size, 1.0)
+
+
 def lower_factor(gram: np.ndarray) -> np.ndarray:
     """Return a lower triangular L with ``L L' = gram``, but for rounding."""
     lift = 0.0

@@ -1,4 +1,4 @@
-"""The loop of the methods for small problems: runs side by side, and the best of their points.
+"""The loop of the methods for small problems, whose runs take their steps side by side.
 
 The methods are Newton's (:mod:`.small_newton`) and an interior point method
 (:mod:`.interior_point`).
@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from saddlesvm.solvers.small.dense import FoundWeights, Small
+from saddlesvm.solvers.small.dense import Ends, FoundWeights
 
 
 class Runs(ABC):
@@ -43,53 +43,6 @@ class Runs(ABC):
     @abstractmethod
     def count_active(self) -> int:
         """Return how many rows bend, or have free dual variables."""
-
-
-class Ends:
-    """The best weights and the best dual points of runs, which need not come from the same step.
-
-    Attributes
-    ----------
-    u : ndarray of shape (K, m)
-    a : ndarray of shape (K, n)
-        Feasible dual variables.
-    primal, dual : ndarray of shape (K,)
-        Objectives in the C form.
-    steps : int ndarray of shape (K,)
-    stuck : bool ndarray of shape (K,)
-        True if rounding leaves nothing to gain.
-    last : FoundWeights or None
-        The last points that were evaluated.
-    """
-
-    def __init__(self, small: Small) -> None:
-        count = len(small.y)
-        self.u = np.zeros((count, small.Z.shape[1]))
-        self.a = np.zeros(small.y.shape)
-        # Zero weights are the first upper bound. phi*(0) = 0 for every loss.
-        self.primal: np.ndarray = small.C * small.add_losses(self.a)
-        self.dual = np.zeros(count)
-        self.steps = np.zeros(count, dtype=int)
-        self.stuck = np.zeros(count, dtype=bool)
-        self.last: FoundWeights | None = None
-
-    def keep(self, live: np.ndarray, found: FoundWeights) -> None:
-        """Keep the better objectives of the runs `live`, and what belongs to them."""
-        self.last = found
-        lower = (found.primal < self.primal[live]).tolist()
-        higher = (found.dual > self.dual[live]).tolist()
-        for k, run in enumerate(live.tolist()):
-            if lower[k]:
-                self.u[run] = found.u[k]
-                self.primal[run] = found.primal[k]
-            if higher[k]:
-                self.a[run] = found.alpha[k]
-                self.dual[run] = found.dual[k]
-
-    def gaps(self) -> np.ndarray:
-        """Return the relative gaps."""
-        size = np.maximum(np.abs(self.primal), np.abs(self.dual))
-        return (self.primal - self.dual) / np.where(size > 0.0, size, 1.0)
 
 
 def advance(

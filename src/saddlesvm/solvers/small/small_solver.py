@@ -16,9 +16,9 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.curvature import coordinate_curvature
-from saddlesvm.solvers.small.dense import Small
+from saddlesvm.solvers.small.dense import Ends, Small
 from saddlesvm.solvers.small.interior_point import Box
-from saddlesvm.solvers.small.runs import Ends, Runs, advance
+from saddlesvm.solvers.small.runs import Runs, advance
 from saddlesvm.solvers.small.small_newton import NewtonRuns
 
 # The phases of small problems, in the words of a trace.
@@ -114,9 +114,10 @@ class SmallSolver(SolverBase):
         """Do steps until the gap is as small as asked for, or the budget is used up."""
         ends = state.ends
         before = int(ends.steps[0])
-        # A step visits all rows. With a time limit, the clock is read after each step.
+        # A step visits all rows. With a time limit, the clock is read after each step; a fit that
+        # was interrupted does a single step.
         most = max(1, budget.rows // state.small.size)
-        at_once = most if budget.seconds == np.inf else 1
+        at_once = 1 if budget.seconds < np.inf or time_is_up() else most
         taken = 0
         with blas_for(0.0), np.errstate(all="ignore"):
             while taken < most and not state.stuck and state.estimate > budget.relative_gap:
