@@ -273,7 +273,7 @@ def test_clone_and_pickle_keep_the_solver(blobs):
         ({"loss": "nonsense"}, "unknown loss 'nonsense'"),
         ({"solver": "nonsense"}, "unknown solver 'nonsense'"),
         ({"solver": "sdca:nonsense=1"}, "no option 'nonsense'"),
-        ({"penalty": "l0"}, "penalty must be 'l2', 'l1', 'elasticnet'"),
+        ({"penalty": "l0"}, "penalty must be 'l2', 'l1' or 'elasticnet'"),
         ({"intercept": "fixed"}, "intercept must be"),
         ({"intercept_scaling": 0.0}, "intercept_scaling must be a positive finite number, from 1e-100 to 1e100"),
         ({"multi_class": "nonsense"}, "multi_class must be"),
