@@ -184,7 +184,8 @@ def solve_problems(
     in_given_order = []
     for result in results:
         rows, values = result.coef
-        in_given_order.append(replace(result, coef=Coefficients(order[rows], values)))
+        coef: Any = Coefficients(order[rows], values)
+        in_given_order.append(replace(result, coef=coef))
     return in_given_order
 
 
