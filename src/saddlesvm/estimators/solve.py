@@ -228,25 +228,8 @@ def make_fits(
 
     rows: FitRows
     if goes_by_blocks(template, design, solver):
-        # The solver over files decides how much memory a row needs, and so the size of a block.
-        memory = None if template.memory is None else memory_bytes(template.memory)
         n_jobs = None
-        multi_class = option_of(template, "multi_class")
-        is_weighted = option_of(template, "class_weight") is not None
-        own_weights = is_weighted and splits.has_factors(multi_class, count)
-        room = memory or available_memory() // 2
-        solver, burden = splits.on_files(
-            multi_class, solver, design.X, posed.problems, room, own_weights
-        )
-        rows = open_rows(
-            design,
-            burden,
-            memory,
-            intercept=intercept,
-            scale=float(template.intercept_scaling),
-            checkpoint=template.checkpoint,
-            most_rows=getattr(solver, "rows", 0),
-        )
+        solver, rows = open_blocks(template, design, posed, solver)
     else:
         jobs = sub_problems.workers(count, n_jobs)
         rows = ready or rows_of(design, intercept, float(template.intercept_scaling), jobs, n_jobs)
@@ -278,6 +261,31 @@ def make_fits(
         seeded=isinstance(template.random_state, (int, np.integer)),
     )
     return fits, linear
+
+
+def open_blocks(
+    template: Estimator, design: Design, posed: Training, solver: Any
+) -> tuple[Any, FitRows]:
+    """Return the solver over files, and the rows, which it reads block by block."""
+    # The solver decides how much memory a row needs, and so the size of a block.
+    memory = None if template.memory is None else memory_bytes(template.memory)
+    multi_class = option_of(template, "multi_class")
+    is_weighted = option_of(template, "class_weight") is not None
+    own_weights = is_weighted and splits.has_factors(multi_class, len(posed.problems))
+    room = memory or available_memory() // 2
+    solver, burden = splits.on_files(
+        multi_class, solver, design.X, posed.problems, room, own_weights
+    )
+    rows = open_rows(
+        design,
+        burden,
+        memory,
+        intercept=template._intercept_kind(),
+        scale=float(template.intercept_scaling),
+        checkpoint=template.checkpoint,
+        most_rows=getattr(solver, "rows", 0),
+    )
+    return solver, rows
 
 
 def goes_by_blocks(template: Estimator, design: Design, solver: Any = None) -> bool:
