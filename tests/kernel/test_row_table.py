@@ -17,11 +17,11 @@ KERNELS = [Kernel("linear"), Kernel("rbf", 0.3), Kernel("poly", 0.2, 3, 1.0), Ke
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("features", [3, 80])
 def test_rows_are_those_of_the_matrix(kernel: Kernel, features: int) -> None:
-    """Row by row in compiled code where there are few features, else in a block; both within the bounds on rounding."""
+    """Row by row in compiled code for a radial kernel of few features, else in a block; both within the bounds."""
     X = np.random.default_rng(0).normal(size=(60, features))
     made, points = RowTable(kernel, X), np.array([7, 3, 55])
     first = holds(made.table, 7)
-    assert first == (features == 3)
+    assert first == (features == 3 and kernel.metric == "rbf")
     assert made.table.marks[NEEDED] == (ABSENT if first else 7)
     made.fetch(points)
     assert made.table.marks[HELD] == 3

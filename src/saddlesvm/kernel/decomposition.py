@@ -239,7 +239,13 @@ class Decomposition(SolverBase):
         program = program_over(submatrix(table, slots, columns), ridge, box, problem.tube, starts)
         program = program._replace(offset=offset)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
-        state.inner_steps += ascend(program, g, beta, INNER_ACCURACY * state.violation, INNER_STEPS)
+        # Rows of a table: no more work than steps over all rows, so that the linear problem is not
+        # put off.
+        most_steps = INNER_STEPS
+        if problem.table is not None:
+            most_steps = WHOLE_UPDATES // rows.size
+        accuracy = INNER_ACCURACY * state.violation
+        state.inner_steps += ascend(program, g, beta, accuracy, most_steps)
         return beta
 
     def finish(self, problem: KernelProblem, state: KernelState, relative_gap: float) -> None:

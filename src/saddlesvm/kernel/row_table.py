@@ -1,9 +1,9 @@
 """A kernel matrix in float64 whose rows are computed when they are first needed, by a solver or by
 a certificate.
 
-A fit of some thousand rows touches a tenth to a half of them. If the rows have few values, compiled
-code computes a kernel row when a step needs it. Other kernel rows are computed in blocks, by one
-matrix product, together with rows that the solver probably needs next.
+A fit of some thousand rows touches a tenth to a half of them. If the kernel is radial and the rows
+have few values, compiled code computes a kernel row when a step needs it. Other kernel rows are
+computed in blocks, by one matrix product, together with rows that the solver probably needs next.
 """
 
 from __future__ import annotations
@@ -33,28 +33,21 @@ FEW_FEATURES = 64
 ABSENT = -1  # the slot of a row that is not held; no row
 HELD = 0
 NEEDED = 1  # places in :attr:`KernelTable.marks`
-ELSEWHERE, LINEAR, RADIAL, POWER, SIGMOID = range(5)
 
 
 class RowMaker(NamedTuple):
-    """How compiled code computes a row of a kernel matrix.
+    """What compiled code needs to compute a row of a radial kernel's matrix.
 
     Attributes
     ----------
-    kind : int
-        The kernel; `ELSEWHERE` if compiled code cannot compute it.
-    gamma, coef0 : float
-    degree : int
+    gamma : float
     columns : ndarray of shape (d, n)
-        The points, a feature a row.
+        The points, a feature a row; of shape (0, n) if compiled code cannot compute the rows.
     half : ndarray of shape (n,)
-        ``gamma ||x||^2`` for the radial kernel.
+        ``gamma ||x||^2``.
     """
 
-    kind: int
     gamma: float
-    coef0: float
-    degree: int
     columns: np.ndarray
     half: np.ndarray
 
@@ -86,8 +79,8 @@ def holds(table: KernelTable, point: int) -> bool:
     """Return True if the row of a point is held, computed if need be; else mark it as needed."""
     if table.slots[point] >= 0:
         return True
-    kind, gamma, coef0, degree, columns, half = table.maker
-    if kind == ELSEWHERE:
+    gamma, columns, half = table.maker
+    if columns.shape[0] == 0:
         table.marks[NEEDED] = point
         return False
     # Inner products with all points, a feature at a time.
@@ -100,26 +93,10 @@ def holds(table: KernelTable, point: int) -> bool:
         x = feature[point]
         for t in range(row.size):
             row[t] += x * feature[t]
-    # The function of the kernel.
-    if kind == RADIAL:
-        h = half[point]
-        for t in range(row.size):
-            row[t] = exp_of_negative(min(2.0 * gamma * row[t] - half[t] - h, 0.0))
-    elif kind != LINEAR:
-        for t in range(row.size):
-            row[t] = gamma * row[t] + coef0
-    if kind == POWER:
-        for t in range(row.size):
-            base = power = row[t]
-            for _ in range(degree - 1):
-                power *= base
-            row[t] = power
-    elif kind == SIGMOID:
-        for t in range(row.size):
-            # tanh |u| = (1 - e) / (1 + e) with e = exp(-2 |u|)
-            e = exp_of_negative(-2.0 * abs(row[t]))
-            size = (1.0 - e) / (1.0 + e)
-            row[t] = size if row[t] >= 0.0 else -size
+    # exp(-gamma ||x - z||^2)
+    h = half[point]
+    for t in range(row.size):
+        row[t] = exp_of_negative(min(2.0 * gamma * row[t] - half[t] - h, 0.0))
     table.slots[point] = slot
     table.marks[HELD] = slot + 1
     return True
@@ -127,7 +104,7 @@ def holds(table: KernelTable, point: int) -> bool:
 
 def empty_maker(points: int) -> RowMaker:
     """Return the maker of a table whose rows compiled code does not compute."""
-    return RowMaker(ELSEWHERE, 0.0, 0.0, 1, np.empty((0, points)), np.empty(0))
+    return RowMaker(0.0, np.empty((0, points)), np.empty(0))
 
 
 def whole_table(matrix: np.ndarray) -> KernelTable:
@@ -168,9 +145,11 @@ class RowTable:
         values[:1] = 0.0
         slots = np.full(n, ABSENT)
         marks = np.array([0, ABSENT])
-        self.table = KernelTable(
-            values, slots, marks, _diagonal(kernel, squares), self._maker(squares)
-        )
+        maker = empty_maker(n)
+        # Compiled code does not look for infinite values, so none may occur.
+        if has_maker(kernel, self.X) and self.half.max(initial=0.0) < HUGE:
+            maker = RowMaker(float(kernel.gamma), np.ascontiguousarray(self.X.T), self.half)
+        self.table = KernelTable(values, slots, marks, _diagonal(kernel, squares), maker)
 
     @classmethod
     def from_matrix(cls, matrix: np.ndarray) -> RowTable:
@@ -178,22 +157,6 @@ class RowTable:
         made = cls.__new__(cls)
         made.table = whole_table(matrix)
         return made
-
-    def _maker(self, squares: np.ndarray) -> RowMaker:
-        """Return how compiled code computes the rows, if it can, and if no value overflows."""
-        n = squares.size
-        kernel = self.kernel
-        kinds = {"linear": LINEAR, "rbf": RADIAL, "sigmoid": SIGMOID} | dict.fromkeys(POWERS, POWER)
-        # Compiled code does not look for infinite values, so none may occur.
-        with np.errstate(over="ignore"):
-            largest = max(kernel.gamma, 1.0) * squares.max(initial=1.0) + abs(kernel.coef0)
-            if kernel.metric in POWERS:
-                largest **= kernel.degree
-        if not (has_maker(kernel, self.X) and largest < HUGE):
-            return empty_maker(n)
-        kind = kinds[str(kernel.metric)]
-        numbers = (float(kernel.gamma), float(kernel.coef0), int(kernel.degree))
-        return RowMaker(kind, *numbers, np.ascontiguousarray(self.X.T), self.half)
 
     @property
     def is_whole(self) -> bool:
@@ -248,7 +211,7 @@ def has_rows(kernel: Kernel) -> bool:
 
 def has_maker(kernel: Kernel, X: Matrix) -> bool:
     """Return True if compiled code computes kernel rows, unless values are too large."""
-    return has_rows(kernel) and not sparse.issparse(X) and X.shape[1] <= FEW_FEATURES
+    return kernel.metric == "rbf" and not sparse.issparse(X) and X.shape[1] <= FEW_FEATURES
 
 
 def _diagonal(kernel: Kernel, squares: np.ndarray) -> np.ndarray:
