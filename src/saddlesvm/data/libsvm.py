@@ -18,7 +18,7 @@ from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.libsvm_kernel import PROGRESS, ParsedLines, parse_lines, powers_of_five
 from saddlesvm.data.reading import BeginAnew, Reading
-from saddlesvm.data.streams import binary_lines, line_blocks, reading
+from saddlesvm.data.streams import line_blocks, reading
 
 _LARGEST_INDEX = 2**31 - 2  # the last one whose successor fits into 32 bits
 _PAIR = re.compile(r"([+-]?[0-9]{1,4000}):(\S*)")
@@ -59,47 +59,29 @@ def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Itera
     starts_at_zero = how.zero_based is True
     n_rows = 0
     widest = 0
-    for text, share in _read_lines(path, how, n_bytes):
-        y, values, indices, ends, has_zero = parser.parse(text)
-        if has_zero and how.zero_based == "auto" and not starts_at_zero:
-            # The indices of the blocks before were taken to count from 1.
-            if n_rows:
-                raise BeginAnew(replace(how, zero_based=True))
-            starts_at_zero = True
-        if not starts_at_zero:
-            indices -= 1
-        width = 0
-        if indices.size:
-            width = int(indices.max()) + 1
-        # Name the first line whose index is too large.
-        if how.n_features is not None and width > how.n_features:
-            _find_fault(path, how)
-        n_rows += y.size
-        widest = max(widest, width)
-        parts = (values, indices, np.concatenate([[0], ends]))
-        X = sp.csr_matrix(parts, shape=(y.size, how.n_features or max(width, 1)))
-        labels = None if how.label is False else y
-        yield Block(X, labels, None, share, starts_at_zero)
+    with reading(path), closing(line_blocks(path, n_bytes)) as texts:
+        for text, share in texts:
+            y, values, indices, ends, has_zero = parser.parse(text)
+            if has_zero and how.zero_based == "auto" and not starts_at_zero:
+                # The indices before were taken to count from 1, and so was the largest allowed.
+                if n_rows or how.n_features is not None:
+                    raise BeginAnew(replace(how, zero_based=True))
+                starts_at_zero = True
+            if not starts_at_zero:
+                indices -= 1
+            width = 0
+            if indices.size:
+                width = int(indices.max()) + 1
+            n_rows += y.size
+            widest = max(widest, width)
+            parts = (values, indices, np.concatenate([[0], ends]))
+            X = sp.csr_matrix(parts, shape=(y.size, how.n_features or max(width, 1)))
+            labels = None if how.label is False else y
+            yield Block(X, labels, None, share, starts_at_zero)
     if n_rows and not widest and how.n_features is None:
         raise DataError(
             f"{path}: has {n_rows} rows but not one feature; at least one index:value is needed"
         )
-
-
-def _read_lines(path: Path, how: Reading, n_bytes: int) -> Iterator[tuple[bytes, float]]:
-    """Yield whole lines, about `n_bytes` at a time, and the share of the file read by then."""
-    with closing(line_blocks(path, n_bytes)) as texts:
-        while True:
-            try:
-                with reading(path):
-                    block = next(texts, None)
-            except DataError:
-                # An earlier line may be at fault, too: name the first one.
-                _find_fault(path, how)
-                raise
-            if block is None:
-                return
-            yield block
 
 
 class _BlockParser:
@@ -110,7 +92,9 @@ class _BlockParser:
         self.how = how
         self.dtype = np.dtype(how.dtype or np.float64)
         self.first = int(how.zero_based is False)
-        self.last = _last_index(how.n_features, how.zero_based is True)
+        self.last = _LARGEST_INDEX
+        if how.n_features is not None:
+            self.last = how.n_features - (how.zero_based is True)
         self.n_lines = 0
 
     def parse(self, text: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
@@ -145,8 +129,10 @@ class _BlockParser:
         with np.errstate(over="ignore"):
             cast = values[:n_values].astype(self.dtype, copy=False)
         if self.dtype != np.float64 and not np.isfinite(cast).all():
-            _find_fault(self.path, self.how)
-            raise DataError(f"{self.path}: holds values that {self.dtype} cannot hold")
+            value = values[int(np.argmin(np.isfinite(cast)))]
+            raise DataError(
+                f"{self.path}: holds {value:g}, which {self.dtype} cannot hold: read it as float64"
+            )
         self.n_lines += int(so_far["lines"])
         return y[:n_rows], cast, indices[:n_values], ends[:n_rows], bool(so_far["zero_seen"])
 
@@ -169,40 +155,6 @@ def _parse_line(
     so_far["lines"] += 1
     so_far["rows"] += 1
     so_far["values"] += len(pairs)
-
-
-def _last_index(n_features: int | None, starts_at_zero: bool) -> int:
-    """Return the largest index that is allowed."""
-    if n_features is None:
-        return _LARGEST_INDEX
-    return n_features - starts_at_zero
-
-
-def _find_fault(path: Path, how: Reading) -> None:
-    """Read line by line, and raise a `DataError` at the first line that breaks a rule."""
-    number = 0
-    first = int(how.zero_based is False)
-    dtype = np.dtype(how.dtype or np.float64)
-    try:
-        starts_at_zero = how.zero_based is True
-        if how.zero_based == "auto":
-            starts_at_zero = _has_index_zero(path)
-        last = _last_index(how.n_features, starts_at_zero)
-        for number, line in enumerate(binary_lines(path), start=1):
-            fault = _fault_of(line, first, last, how.n_features, dtype)
-            if fault is not None:
-                raise DataError(f"{path}: line {number}: {fault}")
-    except EOFError:
-        raise DataError(
-            f"{path}: is truncated: the compressed data end too early, after line {number}"
-        ) from None
-    except OSError:
-        return
-
-
-def _has_index_zero(path: Path) -> bool:
-    """Return True if index 0 occurs in a file."""
-    return any(b" 0:" in line or b"\t0:" in line for line in binary_lines(path))
 
 
 def _fault_of(

@@ -232,13 +232,6 @@ def line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None
             yield rest + b"\n", 1.0
 
 
-def binary_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, decompressed, without a byte order mark."""
-    with open_bytes(path, has_lines=True) as (file, _):
-        yield file.readline().removeprefix(_BYTE_ORDER_MARK)
-        yield from file
-
-
 def format_of(path: Path) -> str:
     """Return the format of a file by the ending of its name, or else by its content.
 
