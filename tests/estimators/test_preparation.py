@@ -96,6 +96,8 @@ def test_times_in_files_are_refused_or_left_out(name: str, tmp_path: Path) -> No
     with pytest.raises(DataError, match=f"x.parquet: column '{name}' holds values of type .*--columns {name}=drop"):
         read_training(str(tmp_path / "x.parquet"))
     assert read_training(str(tmp_path / "x.parquet"), Reading(drop_columns=(name,))).X.shape == (N, 1)
+    with pytest.raises(DataError, match=f"column '{name}' .*of type .*must be numbers or text"):
+        read_training(str(tmp_path / "x.parquet"), Reading(label=name))
 
 
 def test_truth_values_are_the_same_classes_in_every_format(tmp_path: Path) -> None:

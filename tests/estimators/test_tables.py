@@ -91,6 +91,13 @@ def test_dates_and_amounts_as_people_write_them_are_refused_with_advice(values: 
             found(repeated)
 
 
+@pytest.mark.parametrize("cell", ["1,5", "1.234,50", "12 %", "$3", "(4)", "1,234"])
+def test_few_different_amounts_are_no_categories(cell: str) -> None:
+    with pytest.raises(DataError, match=r"but are no numbers: .*decimal= and thousands="):
+        found([cell, "0,5"] * 10)
+    assert found(["1." + "." * 100_000 + "x", "b"] * 10) == "category"  # no pattern takes long
+
+
 @pytest.mark.parametrize(
     ("values", "type_name"),
     [

@@ -30,7 +30,7 @@ from saddlesvm.data.delimited import (
     refuse_ragged,
 )
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, choose_kinds, refuse_other_values
+from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, choose_kinds, find_other_type
 from saddlesvm.data.reading import COLUMN_FORMATS, Header, Label, Reading
 from saddlesvm.data.streams import open_bytes, reading
 from saddlesvm.data.typed_columns import typed_frame
@@ -269,7 +269,12 @@ def _read_labels(
 
     if values.dtype.kind in "iuf" and not values.isna().any():
         return values.to_numpy()
-    refuse_other_values(label, values.dropna().head(SAMPLE))
+    other = find_other_type(values.dropna().head(SAMPLE))
+    if other is not None:
+        raise DataError(
+            f"{source}: the column {label!r} holds values of type {other}; labels must be numbers "
+            "or text"
+        )
 
     # Look at each different label once; a missing label has the code -1, and so the last entry.
     codes, distinct = pd.factorize(values)

@@ -25,7 +25,9 @@ NUMBERS = 0.9  # least share of numbers in a column of numbers: others are typin
 WORDS = 3.0  # least mean number of words of a text; names and places have fewer; a guess
 DISTINCT = 0.3  # least share of different values of a text: categories repeat; a guess
 FEWEST = 20  # rows from which a column whose values all differ is an id; a guess
-# Dates, times and amounts, in lower case: digits first, and at most four letters.
+# Amounts with marks or signs, such as "1,5" and "12 %".
+_AMOUNT = r"\W{0,3}\d[\d.,]*[^\w.,]{0,3}"
+# Dates, times and amounts with units, in lower case: digits first, and at most four letters.
 _WRITTEN = r"\W*\d[^a-z]*(?:[a-z][^a-z]*){0,4}"
 _CELLS = (str, Real, Decimal, np.bool_)  # types of cells that can be learnt from
 
@@ -88,7 +90,12 @@ def choose_kind(name: str, values: pd.Series) -> ChosenKind:
 
     known = values.dropna()
     known = known[known != ""]
-    refuse_other_values(name, known)
+    other = find_other_type(known)
+    if other is not None:
+        raise DataError(
+            f"column {name!r} holds values of type {other}; numbers or words are needed: "
+            f"{_advise(name)}"
+        )
     n_distinct = known.nunique()
     if n_distinct == 0:
         return ChosenKind("drop", "no value")
@@ -104,22 +111,19 @@ def choose_kind(name: str, values: pd.Series) -> ChosenKind:
     return _kind_of_words(name, known.astype(str).str.strip(), n_distinct)
 
 
-def refuse_other_values(name: str, values: pd.Series) -> None:
-    """Raise a `DataError` if a column holds other things than numbers and words."""
+def find_other_type(values: pd.Series) -> str | None:
+    """Return the type of a cell that is neither a number nor a word; None if there is none."""
     for cell in values.map(type).unique():
         if not issubclass(cell, _CELLS):
-            raise DataError(
-                f"column {name!r} holds values of type {cell.__name__}; numbers or words are "
-                f"needed: {_advise(name)}"
-            )
+            return str(cell.__name__)
+    return None
 
 
 def _advise(name: str) -> str:
     """Return what to do with a column that holds neither numbers nor words."""
     return (
-        "make numbers of it in pandas (pandas.to_datetime for dates, such as "
-        "(date - date.min()).dt.days, and str.replace for units), and fit the frame; or say "
-        f"--columns {name}=drop or {name}=category"
+        "make numbers of it in pandas (read_csv has decimal= and thousands=, to_datetime reads "
+        f"dates), and fit the frame; or say --columns {name}=drop or {name}=category"
     )
 
 
@@ -141,8 +145,10 @@ def _kind_of_numbers(values: np.ndarray) -> ChosenKind:
 
 def _kind_of_words(name: str, texts: pd.Series, n_distinct: int) -> ChosenKind:
     """Return the kind of a column of words, by their number and by how they repeat."""
-    # Dates and amounts with units would become a category for each value.
-    if n_distinct >= FEWEST and texts.str.lower().str.fullmatch(_WRITTEN).mean() >= NUMBERS:
+    # Amounts are no categories; nor are dates, unless they are few.
+    lower = texts.str.lower()
+    is_amount = lower.str.fullmatch(_AMOUNT).mean() >= NUMBERS
+    if is_amount or (n_distinct >= FEWEST and lower.str.fullmatch(_WRITTEN).mean() >= NUMBERS):
         raise DataError(
             f"column {name!r} holds cells such as {texts.iloc[0][:40]!r}, which begin with digits, "
             f"but are no numbers: {_advise(name)}"
