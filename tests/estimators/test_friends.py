@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
 
-from saddlesvm import SVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
+from saddlesvm import SVC, LinearSVC, LinearSVR, Outcome
 from saddlesvm.estimators.certify import certify_model
 from saddlesvm.models.persistence import load, save
 from support import matrix
@@ -103,14 +103,3 @@ def test_sparse_weights_are_the_same_model(model: Any, target: np.ndarray, tmp_p
     np.testing.assert_array_equal(model.densify().coef_, plain)
     model.sparsify().set_params(warm_start=True).fit(rows, target)
     assert model.coef_.shape == plain.shape and not sparse.issparse(model.coef_)
-
-
-def test_notebooks_show_the_certificate() -> None:
-    model: Any = LinearSVC(random_state=0)
-    assert "relative gap" not in model._repr_html_()
-    model.fit(ROWS, SIGNS)
-    for shown in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
-        assert "<b>certified</b>: relative gap" in shown and "(0.0001 asked)" in shown
-    with pytest.warns(NotCertifiedWarning):
-        model.set_params(solver="pegasos", max_iter=1, tol=1e-9).fit(ROWS, SIGNS)
-    assert "<b>epoch limit</b>" in model._repr_html_()

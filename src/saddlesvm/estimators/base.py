@@ -1,7 +1,4 @@
-"""The base of all estimators: options, C or lambda, labels, and the attributes of a fit.
-
-A notebook shows of an estimator scikit-learn's diagram, and below it what the fit proved.
-"""
+"""The base of all estimators: options, C or lambda, labels, and the attributes of a fit."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -33,15 +29,6 @@ from saddlesvm.solvers.register import make_solver
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-
-# How a notebook shows what a fit proved, in CSS. The colours of the edge are legible on light and
-# dark.
-STYLE = (
-    "font: 0.85em/1.6 system-ui, sans-serif; margin: 0.4em 0; padding: 0.3em 0.7em; "
-    "border-left: 0.25em solid"
-)
-PROVEN = "#2e8b57"
-OPEN = "#c77700"
 
 # The values that the parameters of every estimator allow. `loss` and `solver` are made by their
 # registers, which know all names.
@@ -86,36 +73,6 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
         return int(draw(make_random(int(random_state)), SEEDS))
     # It takes a tenth of the time of RandomState's own whole numbers.
     return int(SEEDS * check_random_state(random_state).random_sample())
-
-
-def proof_of(model: Any) -> str:
-    """Return a line of HTML with what a fitted model proves; empty if it is not fitted."""
-    certificate = getattr(model, "certificate_", None)
-    outcome = getattr(model, "outcome_", None)
-    if certificate is None or outcome is None:
-        return ""
-    epochs = int(np.max(model.n_iter_))
-    asked = f" ({model.tol:.3g} asked)" if isinstance(model.tol, (int, float)) else ""
-    facts = [
-        f"relative gap {certificate.relative_gap:.3g}{asked}",
-        f"objective between {certificate.dual:.6g} and {certificate.primal:.6g}",
-    ]
-    # An indefinite kernel has no dual bound, so no gap.
-    if certificate.dual == -np.inf:
-        facts = [
-            f"objective {certificate.primal:.6g}",
-            "no dual bound: the kernel is not positive semi-definite",
-        ]
-    facts += [
-        f"{epochs:,} epochs" if epochs != 1 else "1 epoch",
-        f"{model.seconds_solving_ + model.seconds_certifying_:.3g} s",
-    ]
-    if hasattr(model, "C_"):
-        facts.append(f"C = {model.C_:.4g}")
-    colour = PROVEN if outcome is Outcome.CERTIFIED else OPEN
-    name = escape(str(outcome).replace("_", " "))
-    text = escape("; ".join(facts))
-    return f'<div style="{STYLE} {colour}" role="note"><b>{name}</b>: {text}</div>'
 
 
 def option_of(estimator: object, name: str) -> Any:
@@ -258,15 +215,6 @@ class Estimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _repr_html_inner(self) -> str:
-        return str(super()._repr_html_inner()) + proof_of(self)  # type: ignore[misc]
-
-    def _repr_mimebundle_(self, **options: object) -> dict[str, object]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        if "text/html" in bundle:
-            bundle["text/html"] = self._repr_html_inner()
-        return bundle
 
     def set_params(self, **params: object) -> Self:
         """Set options; ``solver__batch_size=64`` sets an option of the solver, if named too."""
