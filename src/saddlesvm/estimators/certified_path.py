@@ -91,13 +91,6 @@ class CertifiedPath:
         """The relative gap of each fit, shape (fits,)."""
         return np.array([knot.relative_gap for knot in self.knots])
 
-    @property
-    def fit_certificates(self) -> list[Certificate]:
-        """The certificate of each fit, in the C form."""
-        return [
-            Certificate(float(knot.primal.sum()), float(knot.dual.sum())) for knot in self.knots
-        ]
-
     @cached_property
     def intervals(self) -> list[Interval]:
         """The proven bounds between neighbouring fits."""
