@@ -120,14 +120,6 @@ def test_sparse_support_vectors(kind: Any) -> None:
     assert np.array_equal(outputs(model, rows.toarray())["label"], model.predict(rows))
 
 
-def test_scores_where_there_are_probabilities() -> None:
-    X, y = CANCER
-    model = make_pipeline(StandardScaler(), LinearSVC(loss="logistic")).fit(X, y)
-    found = outputs(model, X, raw_scores=True)
-    np.testing.assert_allclose(found["probabilities"][:, -1], model.decision_function(X), rtol=1e-4, atol=1e-4)
-    assert np.array_equal(found["label"], model.predict(X))
-
-
 @pytest.mark.parametrize(
     ("model", "words"),
     [
@@ -145,11 +137,6 @@ def test_what_scikit_learn_cannot_express_is_refused(model: Any, words: str) -> 
 def test_several_labels_are_refused() -> None:
     with pytest.raises(ValueError, match="several labels: export a machine for each label"):
         outputs(LinearSVC(loss="logistic").fit(*SEVERAL), SEVERAL[0])
-
-
-def test_labels_by_probabilities_have_no_raw_scores() -> None:
-    with pytest.raises(ValueError, match="labels of a model with probability=True follow the probabilities"):
-        outputs(LinearSVC(probability=True).fit(*IRIS), IRIS[0], raw_scores=True)
 
 
 def test_other_estimators_are_refused() -> None:

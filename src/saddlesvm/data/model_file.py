@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +39,6 @@ FORMAT_VERSION = 1
 
 _HEADER = "model.json"
 _KINDS = "biufcUS"  # NumPy's kinds of numbers, bools and text
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # Bytes of memory for each byte of a model file, beyond 16 MB; a guess, since most weights may be 0.
 _EXPANSION = 100
 _FIRST_BYTES = b"PK\x03\x04"  # of a zip file
@@ -155,11 +153,6 @@ def _entry(name: str, is_packed: bool = True) -> zipfile.ZipInfo:
 
 def _plain_array(name: str, array: np.ndarray, where: str) -> np.ndarray:
     """Return an array of numbers, bools or text, or raise a `DataError`."""
-    if not _NAME.fullmatch(name):
-        raise DataError(
-            f"{where}: an array of a model cannot be named {name!r}; "
-            "letters, digits and _ are allowed"
-        )
     array = np.asarray(array)
     if array.dtype == object and all(isinstance(item, str) for item in array.flat):
         array = array.astype(str)
@@ -186,8 +179,8 @@ def _read_header(archive: Archive, where: str) -> dict[str, Any]:
     check_format(header, where, "saved saddlesvm model", FORMAT_NAME, FORMAT_VERSION)
     if not fits(header, {"kind": str, "arrays": [str], "meta": dict}):
         raise ValueError(f"kind, arrays or meta is missing from its {_HEADER}")
-    names = header["arrays"]
-    if sorted(names) != sorted(archive.names):
-        odd = next(iter({*names} ^ {*archive.names}), names[0])
-        raise ValueError(f"{_HEADER} and its arrays differ, in {shorten_text(repr(odd))}")
+    differing = sorted({*header["arrays"]} ^ {*archive.names})
+    if differing:
+        odd = shorten_text(repr(differing[0]))
+        raise ValueError(f"{_HEADER} and its arrays differ, in {odd}")
     return header

@@ -47,7 +47,7 @@ MACHINES = (
 BINARY_CLASSES = np.array([0, 1])  # of a machine for one class
 
 
-def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: Any) -> Any:
+def to_onnx(model: Estimator, X: Any, **options: Any) -> Any:
     """Return the ONNX model of a fitted estimator or pipeline.
 
     Parameters
@@ -59,8 +59,6 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
         At least a row, for the number of features; the graph takes float32 rows. For a pipeline
         with a ``ColumnTransformer``, a data frame: each column becomes an input, of float32 if it
         is of float64; or None, with ``initial_types`` of skl2onnx among the options.
-    raw_scores : bool, default=False
-        Export scores instead of the probabilities of a logistic model.
     **options
         Options of ``skl2onnx.to_onnx``.
 
@@ -68,9 +66,9 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     -------
     onnx.ModelProto
         It has the outputs of scikit-learn's machines, in float32. Classifiers give ``label``, shape
-        (n,), and ``probabilities``, shape (n, classes), or the scores
-        of ``decision_function`` if the model has no ``predict_proba``. Scores of two classes are
-        one column for LinearSVC, and two for SVC and NuSVC, of which the second is the score.
+        (n,), and ``probabilities``, shape (n, classes): those of ``probability=True`` and of the
+        logistic loss, else the scores of ``decision_function``. Scores of two classes are one
+        column for LinearSVC, and two for SVC and NuSVC, of which the second is the score.
         Regressions give ``variable``, shape (n, targets); OneClassSVM gives ``label`` and
         ``scores``.
 
@@ -78,8 +76,7 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     ------
     ValueError
         scikit-learn has no class with these predictions: other kernels, ``break_ties`` with more
-        than two classes, several labels, ``multi_class="ovo"``, or probabilities of a loss other
-        than the logistic loss; or an imputer marks gaps.
+        than two classes, several labels, or ``multi_class="ovo"``; or an imputer marks gaps.
 
     Examples
     --------
@@ -98,7 +95,7 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
     elif X is not None:
         X = np.asarray(X, dtype=np.float32)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    made = scikit_learn_of(last, raw_scores)
+    made = scikit_learn_of(last)
     wanted = dict(options.pop("options", None) or {})
     own: dict[str, Any] = {"zipmap": False} if is_classifier(made) else {}
     if isinstance(made, svm.SVC | svm.NuSVC):
@@ -116,7 +113,7 @@ def to_onnx(model: Estimator, X: Any, *, raw_scores: bool = False, **options: An
         return skl2onnx_to_onnx(made, X, options=wanted or None, **options)
 
 
-def scikit_learn_of(model: Estimator, raw_scores: bool = False) -> BaseEstimator:
+def scikit_learn_of(model: Estimator) -> BaseEstimator:
     """Return the fitted estimator of scikit-learn with the same labels and scores.
 
     Raises
@@ -132,7 +129,7 @@ def scikit_learn_of(model: Estimator, raw_scores: bool = False) -> BaseEstimator
         made.n_features_in_ = model.n_features_in_
         return made
     if isinstance(model, LinearSVC):
-        return _linear_classifier(model, raw_scores)
+        return _linear_classifier(model)
     for ours, theirs in MACHINES:
         if isinstance(model, ours):
             return _kernel_machine(model, theirs)
@@ -170,18 +167,22 @@ def _weights(model: Estimator) -> tuple[np.ndarray, np.ndarray]:
     return coef, np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), len(coef))
 
 
-def _linear_classifier(model: Estimator, raw_scores: bool) -> BaseEstimator:
+def _linear_classifier(model: Estimator) -> BaseEstimator:
     """Return scikit-learn's linear classifier, or one for each class."""
-    refusal = _refusal_of_linear(model, raw_scores)
-    if refusal is not None:
-        raise ValueError(refusal)
+    if getattr(model, "multilabel_", False):
+        raise ValueError(
+            "ONNX has no counterpart for several labels: export a machine for each label"
+        )
+    if model.multi_class == "ovo" and model.classes_.size > 2:
+        raise ValueError("ONNX has no counterpart for pairs of classes: use multi_class='ovr'")
     coef, intercept = _weights(model)
     classes = _labels(model.classes_)
     if model.probability:
         return _calibrate(_with_weights(svm.LinearSVC(), coef, intercept, classes), model)
-    if raw_scores or not hasattr(model, "predict_proba"):
+    is_joint = model.multi_class == "multinomial"
+    if not is_joint and loss_name(model._check_options()) != "logistic":
         return _with_weights(svm.LinearSVC(), coef, intercept, classes)
-    if classes.size == 2 or model.multi_class == "multinomial":
+    if classes.size == 2 or is_joint:
         return _with_weights(LogisticRegression(), coef, intercept, classes)
 
     # Probabilities of each class against the rest.
@@ -194,32 +195,6 @@ def _linear_classifier(model: Estimator, raw_scores: bool) -> BaseEstimator:
     made.classes_ = made.label_binarizer_.classes_
     made.n_features_in_ = model.n_features_in_
     return made
-
-
-def _refusal_of_linear(model: Estimator, raw_scores: bool) -> str | None:
-    """Return why scikit-learn has no class with the predictions of a LinearSVC; None if it has."""
-    if getattr(model, "multilabel_", False):
-        return "ONNX has no counterpart for several labels: export a machine for each label"
-    if model.multi_class == "ovo" and model.classes_.size > 2:
-        return "ONNX has no counterpart for pairs of classes: use multi_class='ovr'"
-    if model.probability and raw_scores:
-        return (
-            "raw_scores=True: labels of a model with probability=True follow the probabilities; "
-            "fit it with probability=False for labels that follow the scores"
-        )
-    has_own_probabilities = hasattr(model, "predict_proba") and not model.probability
-    is_logistic = loss_name(model._check_options()) == "logistic"
-    if (
-        has_own_probabilities
-        and not raw_scores
-        and not is_logistic
-        and model.multi_class != "multinomial"
-    ):
-        return (
-            f"ONNX has no counterpart for the probabilities of loss={model.loss!r}: give "
-            "raw_scores=True"
-        )
-    return None
 
 
 def _with_weights(

@@ -148,6 +148,9 @@ def save(
             fitted = dataclasses.replace(fitted, coef=model.coef_)
     else:
         fitted = held_machine(model)
+    # The time of a whole fit is known to the estimator only.
+    seconds = getattr(model, "seconds_compiling_", None)
+    fitted = dataclasses.replace(fitted, seconds_compiling=seconds)
     params = fitted.template.get_params(False)
     params |= {name: getattr(model, name) for name in AT_PREDICTION if name in params}
     if fitted.chosen_C is not None:
