@@ -27,9 +27,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.active_set import INSIDE
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget, SolverBase, nothing
-from saddlesvm.solvers.blocks import MOST_VISITS, Blocks
-from saddlesvm.solvers.costs import epoch_cost
-from saddlesvm.solvers.linear_algebra import LOOP_SPEED, SYRK_SPEED
+from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.memory_equations import FIRST_PRODUCTS, SPANNING, TYPICAL_PRODUCTS
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles, count_room
@@ -37,19 +35,16 @@ from saddlesvm.solvers.newton_over_passes import is_wide
 from saddlesvm.solvers.phases import Choosing, ChosenState, epochs_left, in_words
 from saddlesvm.solvers.sweeps import OverFiles
 
-PASS_READINGS = 3.0  # a pass takes about so many times as long as reading the rows; a guess
-DISK_SPEED = 1.5e9  # bytes per second that a sweep reads; a guess
 NEWTON_SWEEPS = 3.0  # sweeps of Newton's method at least; measured
 ACTIVE_SET_SWEEPS = 4.0  # the same of the active-set method; measured
 EACH_POWER = 0.35  # sweeps more for each power of ten that the gap falls by; measured
 MOST_SWEEPS = 40  # sweeps of the active-set method, at most: coordinate descent then goes on
 FEWEST = 2  # sweeps of coordinate descent before the first comparison; a guess
-# Features up to which smooth losses take Newton's method at once: the sum of more matrices takes
-# longer than the pass; derived.
+# Features up to which smooth losses take Newton's method at once, and values of a sparse row up to
+# which the sum of its matrices takes no longer than a sweep of blocks; derived.
 AT_ONCE = 300
+FEW_VALUES = 20
 SHARE = 0.25  # of the memory, that the matrices of Newton's method may take; a guess
-BEND = 1.0  # share of the rows that bend if the loss' derivative has no corner
-BEND_CORNERED = 0.5  # the same if it has corners; a guess
 DESCENT = "blocks"
 NEWTON = "Newton"
 
@@ -181,36 +176,36 @@ class AutoOnFiles(OverFiles, Choosing):
                     left = math.inf
                 descent_sweeps = max(descent_sweeps, left)
                 powers = max(powers, math.log10(state.estimate / target))
-        least = ACTIVE_SET_SWEEPS
-        if problems[0].is_smooth:
-            least = NEWTON_SWEEPS
-        newton_sweeps = least + EACH_POWER * powers
-        needs_products = self._is_wide(problems[0])
-        if needs_products:
-            # A step takes a sweep for each product with a matrix that has no room.
-            newton_sweeps *= 1.0 + max(expect_products(problem) for problem in problems)
-            for problem, state in zip(problems, states, strict=True):
-                if not _spans(problem, state):
-                    newton_sweeps = math.inf
-
-        # The next block is read while this one is worked on: a sweep takes as many seconds as
-        # reading or work, whichever is longer.
-        reading, descent_work, newton_work = sweep_costs(problems, needs_products)
-        descent_seconds = max(reading, descent_work)
-        newton_seconds = max(reading, newton_work)
-        changes = descent_sweeps * descent_seconds > newton_sweeps * newton_seconds
+        newton_sweeps = self._count_newton_sweeps(problems, states, powers)
+        changes = descent_sweeps > newton_sweeps
         verdict = "staying"
         if changes:
             verdict = "changing over"
         for state in states:
             why = (
-                f"gap {state.estimate:.1e}; {in_words(descent_sweeps, 'sweeps')}, or about "
-                f"{newton_sweeps:.0f} of Newton's method, {newton_seconds / descent_seconds:.2g} "
-                f"times as long each: {verdict}"
+                f"gap {state.estimate:.1e}; {in_words(descent_sweeps, 'sweeps')}, or the time of "
+                f"about {newton_sweeps:.0f} with Newton's method: {verdict}"
             )
             state.due = why if changes else ""
             state.remark = f"epoch {state.epochs:.0f}: {why}"
             state.decision = state.remark
+
+    def _count_newton_sweeps(
+        self, problems: Sequence[Problem], states: Sequence[OnFilesState], powers: float
+    ) -> float:
+        """Predict Newton's sweeps for a fall of the gap by powers of ten, in sweeps of blocks."""
+        problem = problems[0]
+        if not problem.is_smooth:
+            return ACTIVE_SET_SWEEPS + EACH_POWER * powers
+        sweeps = NEWTON_SWEEPS + EACH_POWER * powers
+        if not self._is_wide(problem):
+            # The matrix of a row takes the square of its values, a visit of blocks its values.
+            few = FEW_VALUES if problem.sparse else AT_ONCE
+            return sweeps * max(1.0, problem.values_per_row / few)
+        # A step takes a sweep for each product with a matrix that has no room.
+        if not all(map(_spans, problems, states)):
+            return math.inf
+        return sweeps * (1.0 + max(map(expect_products, problems)))
 
     def may_change(self, problem: Problem) -> bool:
         """Return True if Newton's method takes the loss, or the active set has room."""
@@ -258,22 +253,3 @@ def _spans(problem: Problem, state: OnFilesState) -> bool:
     """Return True if Newton's method needs no proximal term: for enough support vectors."""
     n_support = np.count_nonzero(state.alpha)
     return problem.is_cornerless or bool(n_support >= SPANNING * problem.n_features)
-
-
-def sweep_costs(problems: Sequence[Problem], wide: bool = False) -> tuple[float, float, float]:
-    """Estimate the seconds of reading all rows, and of the work of a sweep of either solver."""
-    problem = problems[0]
-    reading = problem.X.nbytes / DISK_SPEED
-    visits = sum(epoch_cost(one) for one in problems)
-    descent = MOST_VISITS * visits
-    # Visits to the values in a sweep of Newton's method, besides the matrix.
-    passes = PASS_READINGS * visits
-    if wide or not problem.is_smooth:
-        return reading, descent, passes
-    rows = sum(one.members.size for one in problems)
-    if problem.sparse:
-        outer_product = 0.5 * problem.values_per_row**2 / LOOP_SPEED
-    else:
-        outer_product = (problem.n_features + 1) ** 2 / SYRK_SPEED
-    bend = BEND if problem.is_cornerless else BEND_CORNERED
-    return reading, descent, passes + bend * rows * outer_product

@@ -113,7 +113,8 @@ def solve_sample(
     ridge = np.ones(place.d + 1)
     if local.intercept.constrained:
         ridge[-1] = 0.0
-    task = Task(place, machine, ridge, local.C * n / place.n, keeps_factor=True)
+    norms = local.norms[local.members]
+    task = Task(place, machine, ridge, local.C * n / place.n, keeps_factor=True, norms=norms)
     with blas_for(0.0), np.errstate(all="ignore"):
         return solve_roughly(task, W)[0]
 
