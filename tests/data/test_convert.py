@@ -116,10 +116,12 @@ def test_weights_of_a_store_stay_with_it_and_count(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.sample_weight, np.linspace(0.5, 1.0, N))
 
 
-def test_text_among_the_labels_may_come_late(tmp_path: Path) -> None:
+def test_text_late_among_labels_that_are_numbers_is_refused(tmp_path: Path) -> None:
     late = np.where(np.arange(N) == N - 1, "unknown", Y.astype(str))
     write_csv(tmp_path / "t.csv", X, late)
-    same(convert(tmp_path / "t.csv", tmp_path / "s", memory=LEAST), read(tmp_path / "t.csv"))
+    with pytest.raises(DataError, match="has text and numbers for labels .*write them all as text"):
+        convert(tmp_path / "t.csv", tmp_path / "s", memory=LEAST)
+    assert not (tmp_path / "s").exists()
 
 
 def test_many_different_labels_are_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +141,8 @@ def test_many_different_labels_are_targets(tmp_path: Path, monkeypatch: pytest.M
 def test_index_zero_may_come_late(tmp_path: Path) -> None:
     (tmp_path / "t.svm").write_text("1 1:1 3:2\n" * 40_000 + "0 0:5\n")
     same(convert(tmp_path / "t.svm", tmp_path / "s", memory=LEAST), read(tmp_path / "t.svm"))
+    single = convert(tmp_path / "t.svm", tmp_path / "f", memory=LEAST, dtype=np.float32)
+    assert single.X.dtype == np.float32  # read again with the same options
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from saddlesvm.data.blocks import Source, common_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.formats import source_of
-from saddlesvm.data.reading import BeginAnew, Label, Reading
+from saddlesvm.data.reading import Label, LateZero, Reading
 from saddlesvm.data.store import Store
 from saddlesvm.data.store_format import check_alike
 from saddlesvm.data.store_writer import StoreWriter
@@ -39,9 +39,8 @@ def convert(
 ) -> Store:
     r"""Write a data file, or several in turn, as a store.
 
-    The files are read once, some rows at a time (twice if that tells late that
-    LIBSVM text counts from 0, or that labels are text). Tables with
-    words or gaps are for ``saddlesvm convert``, which encodes them.
+    The files are read once, some rows at a time (twice if LIBSVM text tells late that it counts
+    from 0). Tables with words or gaps are for ``saddlesvm convert``, which encodes them.
     An incomplete store is in a folder ``NAME.<random>.partial``, which cannot be opened as a store.
 
     Parameters
@@ -108,8 +107,9 @@ def convert_sources(
     n_bytes = memory // _BLOCKS_IN_MEMORY
     try:
         _write_store(names, target, how, n_bytes, overwrite, advance)
-    except BeginAnew as anew:
-        _write_store(names, target, anew.how, n_bytes, overwrite, advance)
+    except LateZero:
+        how = replace(how, zero_based=True)
+        _write_store(names, target, how, n_bytes, overwrite, advance)
     return Store(target)
 
 

@@ -335,14 +335,12 @@ def check_classes(texts: Sequence[str], where: str) -> list[str]:
     return list(texts)
 
 
-def decode_labels(
-    texts: Sequence[str], codes: np.ndarray, where: str, as_text: bool = False
-) -> np.ndarray:
+def decode_labels(texts: Sequence[str], codes: np.ndarray, where: str) -> np.ndarray:
     """Return labels from their different texts, and the number of the text of each row.
 
-    They are numbers if all texts are, and not `as_text`; else classes, see :func:`check_classes`.
+    They are numbers if all texts are, else classes, see :func:`check_classes`.
     """
-    if not as_text and all(map(is_number, texts)):
+    if all(map(is_number, texts)):
         values = np.array([float(text) for text in texts])
     else:
         values = np.array(check_classes(texts, where))

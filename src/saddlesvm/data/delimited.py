@@ -6,7 +6,7 @@ import csv
 import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from saddlesvm.data.blocks import WHOLE, Block, Source, rows_in
 from saddlesvm.data.column_positions import dropped_positions, label_position, number_columns
 from saddlesvm.data.data_table import MISSING_LABELS, decode_labels, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
-from saddlesvm.data.reading import BeginAnew, Header, Label, Reading
+from saddlesvm.data.reading import Header, Label, Reading
 from saddlesvm.data.streams import open_text, reading
 
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
@@ -117,29 +117,26 @@ def delimited_source(path: Path, how: Reading) -> Source:
 
 def _blocks(path: Path, layout: LineLayout, how: Reading, n_bytes: int) -> Iterator[Block]:
     """Yield the rows of a file in blocks of about `n_bytes`."""
-    n_rows = None if n_bytes == WHOLE else rows_in(n_bytes, 8 * layout.n_columns)
+    n_rows = None
+    if n_bytes != WHOLE:
+        n_rows = rows_in(n_bytes, 8 * layout.n_columns)
     with reading(path), open_text(path) as (text, share):
         lines: Iterator[str] = islice(text, layout.skip, None)
         # `loadtxt` skips empty lines, but a block must not consist of them alone.
         if n_rows is not None:
             lines = (line for line in lines if not line.isspace())
-        kinds: set[str] = set()
         for line in lines:
-            cells, labels = _parse_cells(path, chain([line], lines), layout, how, n_rows)
-            X = cells if len(layout.features) == layout.n_columns else cells[:, layout.features]
-            # Some blocks have numbers for labels, and others have text: all of them are text.
-            if labels is not None:
-                kinds.add(labels.dtype.kind)
-            if len(kinds) > 1:
-                raise BeginAnew(replace(how, text_labels=True))
-            yield Block(X, labels, None, share())
+            cells, labels = _parse_cells(path, chain([line], lines), layout, how.dtype, n_rows)
+            if len(layout.features) < layout.n_columns:
+                cells = cells[:, layout.features]
+            yield Block(cells, labels, None, share())
 
 
 def _parse_cells(
-    path: Path, lines: Iterator[str], layout: LineLayout, how: Reading, max_rows: int | None
+    path: Path, lines: Iterator[str], layout: LineLayout, dtype: Any, max_rows: int | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the values of some lines (0 in the label's column), and their labels, if any."""
-    dtype = np.dtype(how.dtype or np.float64)
+    dtype = np.dtype(dtype or np.float64)
     codes = array("q")
     texts: dict[str, int] = {}
 
@@ -174,8 +171,7 @@ def _parse_cells(
     if layout.label is None:
         return cells, None
     where = f"{path}: {layout.label_name!r}"
-    y = decode_labels(list(texts), np.frombuffer(codes, dtype=np.int64), where, how.text_labels)
-    return cells, y
+    return cells, decode_labels(list(texts), np.frombuffer(codes, dtype=np.int64), where)
 
 
 def _zero(cell: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from saddlesvm.data.arrays import npy_source, npz_source
@@ -12,7 +13,7 @@ from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.delimited import delimited_source
 from saddlesvm.data.idx_files import idx_source
 from saddlesvm.data.libsvm import libsvm_source
-from saddlesvm.data.reading import BeginAnew, Reading
+from saddlesvm.data.reading import LateZero, Reading
 from saddlesvm.data.store import Store
 
 
@@ -76,6 +77,6 @@ def read_rows(
     source = source_of(name, how)
     try:
         return source, source.rows(advance)
-    except BeginAnew as anew:
-        source = source_of(name, anew.how)
+    except LateZero:
+        source = source_of(name, replace(how, zero_based=True))
         return source, source.rows(advance)

@@ -49,7 +49,7 @@ class LabelColumn:
             text = y[0] if is_text else next(iter(self.texts))
             raise DataError(
                 f"{self.name}: has text and numbers for labels ({str(text)!r} and others); "
-                "do not mix them"
+                "write them all as text, or all as numbers"
             )
         if is_text:
             self._append_texts(y.astype(str))

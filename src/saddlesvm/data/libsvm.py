@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from saddlesvm.data.blocks import Block, Source, rows_in
 from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.libsvm_kernel import PROGRESS, ParsedLines, parse_lines, powers_of_five
-from saddlesvm.data.reading import BeginAnew, Reading
+from saddlesvm.data.reading import LateZero, Reading
 from saddlesvm.data.streams import line_blocks, reading
 
 _LARGEST_INDEX = 2**31 - 2  # the last one whose successor fits into 32 bits
@@ -31,7 +30,7 @@ def libsvm_source(path: Path, how: Reading) -> Source:
     Comments, from ``#`` to the end of the line, are skipped.
 
     With ``zero_based="auto"`` a file in which index 0 occurs counts from 0, and any other from 1.
-    Its blocks raise :class:`BeginAnew` if index 0 does not occur in the first block, but later.
+    Its blocks raise :class:`LateZero` if index 0 does not occur in the first block, but later.
 
     Raises
     ------
@@ -65,7 +64,7 @@ def libsvm_blocks(path: Path, how: Reading, n_bytes: int = _TEXT_BYTES) -> Itera
             if has_zero and how.zero_based == "auto" and not starts_at_zero:
                 # The indices before were taken to count from 1, and so was the largest allowed.
                 if n_rows or how.n_features is not None:
-                    raise BeginAnew(replace(how, zero_based=True))
+                    raise LateZero
                 starts_at_zero = True
             if not starts_at_zero:
                 indices -= 1

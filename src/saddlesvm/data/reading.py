@@ -29,8 +29,6 @@ class Reading:
         Names of columns and their kinds, see :func:`saddlesvm.table.encoder`.
     memory : int or str, optional
         Bytes that the rows may take.
-    text_labels : bool
-        True if labels in CSV are text, though some of them are numbers.
     """
 
     label: Label = None
@@ -42,7 +40,6 @@ class Reading:
     drop_columns: tuple[str | int, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
     memory: int | str | None = None
-    text_labels: bool = False
 
     def check(self) -> None:
         """Raise a `DataError` for an option that no format allows."""
@@ -86,14 +83,5 @@ class Reading:
 DEFAULT_READING = Reading()
 
 
-class BeginAnew(Exception):
-    """A source must be read again, and otherwise, from its first row.
-
-    Parameters
-    ----------
-    how : Reading
-    """
-
-    def __init__(self, how: Reading) -> None:
-        super().__init__()
-        self.how = how
+class LateZero(Exception):
+    """Index 0 occurred after rows whose indices were taken to count from 1: read them again."""
