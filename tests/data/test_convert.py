@@ -119,7 +119,7 @@ def test_weights_of_a_store_stay_with_it_and_count(tmp_path: Path) -> None:
 def test_text_late_among_labels_that_are_numbers_is_refused(tmp_path: Path) -> None:
     late = np.where(np.arange(N) == N - 1, "unknown", Y.astype(str))
     write_csv(tmp_path / "t.csv", X, late)
-    with pytest.raises(DataError, match="has text and numbers for labels .*write them all as text"):
+    with pytest.raises(DataError, match=r"has text and numbers for labels .*write them all as text"):
         convert(tmp_path / "t.csv", tmp_path / "s", memory=LEAST)
     assert not (tmp_path / "s").exists()
 
