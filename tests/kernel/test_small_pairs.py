@@ -12,9 +12,10 @@ from saddlesvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.kernel.decomposition import Decomposition
 from saddlesvm.kernel.kernel_certificate import evaluate_kernel
+from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.kernel_fits import KernelRows
-from saddlesvm.kernel.kernel_problem import shared_facts
-from saddlesvm.kernel.mercer import Kernel
+from saddlesvm.kernel.kernel_problem import KernelFacts
+from saddlesvm.kernel.mercer import Kernel, gram
 from saddlesvm.kernel.nu_machines import PLAIN, Novelty, NuClassification, NuRegression
 from saddlesvm.kernel.small_pairs import SmallPairs
 from saddlesvm.multiclass.fits import Fits, drive_all
@@ -35,7 +36,8 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def fits_of(data, kernel=KERNELS[0], loss="hinge", weights=None, tol=1e-3) -> tuple[Fits, KernelRows]:
     X, y = data
     options = {"weights": weights, "intercept": "free", "scale": 1.0, "cache_size": 200.0, "C": 2.0}
-    rows = KernelRows(X=X, kernel=kernel, loss=make_loss(loss), options=options, facts=shared_facts(kernel, X, 200.0))
+    facts = KernelFacts(gram(kernel, X), kernel_errors(kernel, X))
+    rows = KernelRows(X=X, kernel=kernel, loss=make_loss(loss), options=options, facts=facts)
     problems = Pairs(y, np.unique(y))
     return Fits(problems=problems, rows=rows, solver=Decomposition(), limits=Limits(tol=tol), seed=0), rows
 
@@ -66,7 +68,7 @@ def test_certificates_are_those_of_single_fits(data, kernel, loss, weighted):
 def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(data, monkeypatch):
     """Where the matrix of all points is too large to be shared; the classes need not be in order."""
     order = np.random.default_rng(1).permutation(data[1].size)
-    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.shared_facts", lambda *given: None)
+    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.shares_matrix", lambda *given: False)
     fits, rows = fits_of((data[0][order], data[1][order]), Kernel("rbf", 0.3))
     rows.facts = None
     batches = rows.batch_together(fits)
@@ -162,7 +164,7 @@ def test_nu_that_is_infeasible_or_leaves_no_margin(data):
 def test_only_plain_pairs_have_kernel_rows_of_their_own(data, monkeypatch):
     """The first point of the machines with nu needs kernel rows before any step has come to them."""
     X, y = data
-    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.shared_facts", lambda *given: None)
+    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.shares_matrix", lambda *given: False)
     fits, rows = fits_of(data)
     rows.facts, rows.machine = None, NuClassification(0.3)
     assert rows.batch_together(fits) is None

@@ -14,7 +14,7 @@ import numpy as np
 
 from saddlesvm.kernel.kernel_certificate import KernelEvaluation, alpha_of, nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
-from saddlesvm.kernel.row_blocks import RowCache, signed_rows
+from saddlesvm.kernel.row_blocks import RowCache, SignedRows
 from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.problem.sums import loss_sums
@@ -158,7 +158,8 @@ def empty_cache(problem: KernelProblem) -> RowCache:
     """Return a cache of float32 kernel rows over all rows of a problem, none of them computed."""
     source = problem.row_source
     if problem.views is not None:
-        source = signed_rows(source, problem.views.points, problem.views.signs)
+        signs = problem.views.signs.astype(np.float32)
+        source = SignedRows(source, problem.views.points, signs)
     return RowCache(source, problem.cache_size, problem.offset)
 
 

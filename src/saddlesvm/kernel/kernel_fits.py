@@ -21,9 +21,8 @@ from saddlesvm.kernel.kernel_problem import (
     KernelProblem,
     has_shared,
     make_kernel_problem,
-    shared_facts,
 )
-from saddlesvm.kernel.mercer import Kernel, Matrix
+from saddlesvm.kernel.mercer import Kernel, Matrix, gram
 from saddlesvm.kernel.nu_machines import (
     PLAIN,
     Machine,
@@ -176,7 +175,8 @@ class KernelRows:
             and may_share
             and shares_matrix(self.kernel, self.X, problems, self.machine, megabytes)
         ):
-            self.facts = shared_facts(self.kernel, self.X, megabytes)
+            errors = kernel_errors(self.kernel, self.X)
+            self.facts = KernelFacts(gram(self.kernel, self.X), errors)
         facts = self.facts
         # A shared matrix has the points class by class, so that a pair is two stretches of it.
         # Without it, each problem computes its own kernel rows.

@@ -92,13 +92,6 @@ class KernelFacts(NamedTuple):
         return KernelFacts(self.gram[np.ix_(chosen, chosen)], self.errors.select(chosen))
 
 
-def shared_facts(kernel: Kernel, X: Matrix, megabytes: float) -> KernelFacts | None:
-    """Return the facts of all points, for several problems; None without :func:`has_shared`."""
-    if not has_shared(kernel, X, megabytes):
-        return None
-    return KernelFacts(gram(kernel, X), kernel_errors(kernel, X))
-
-
 def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
     """Return True if the kernel matrix fits into the cache, and takes a matrix product."""
     return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS

@@ -11,7 +11,7 @@ after the other run at the speed of its memory.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -22,20 +22,6 @@ BYTES = 4  # of a value in the cache
 DENSE_VALUES = 2**24  # values of a block of sparse rows that is made dense, at most: 64 MB
 # Largest exponent of the radial kernel that float32 resolves to 1e-4 (derived)
 FLOAT32_EXPONENT = 1024.0
-
-
-class RowSource(Protocol):
-    """Rows of the kernel matrix over the active points, computed in blocks in working precision."""
-
-    @property
-    def count(self) -> int:
-        """Number of active points: columns, and rows that may be asked for."""
-
-    def block(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Write the kernel values of points `rows` against all active points into `out`."""
-
-    def restrict(self, keep: np.ndarray) -> RowSource:
-        """The same source over the points `keep` only."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +94,7 @@ class SignedRows:
 
     base: RowSource
     points: np.ndarray
-    signs: np.ndarray
+    signs: np.ndarray  # float32
 
     @property
     def count(self) -> int:
@@ -128,9 +114,10 @@ class SignedRows:
         return SignedRows(base, points, self.signs[keep])
 
 
-def signed_rows(base: RowSource, points: np.ndarray, signs: np.ndarray) -> SignedRows:
-    """Return rows that are views of the points of `base`, each with its sign."""
-    return SignedRows(base, points, signs.astype(np.float32))
+# Rows of the kernel matrix over the active points. Each has `count`, the number of these points;
+# `block(rows, out)` writes the kernel values of points `rows` against all of them into `out`;
+# `restrict(keep)` is the same source over the points `keep` only.
+RowSource: TypeAlias = RadialRows | PairwiseRows | GivenRows | SignedRows
 
 
 def products(A: Matrix, B: Matrix, out: np.ndarray) -> None:
