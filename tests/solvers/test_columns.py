@@ -20,6 +20,8 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import Columns
 from saddlesvm.solvers.base import Budget
+from saddlesvm.solvers.columns.solver import bring_inside, charges_of
+from saddlesvm.solvers.smoothed import answers_at, smoothed_terms
 from support import csr, features, labels, matrix, named
 
 SMOOTH = [SquaredHinge(), Logistic(), Huber(1.0)]
@@ -188,3 +190,23 @@ def test_separable_rows_are_certified_at_a_large_C(loss: Loss, C: float) -> None
     X, y = random.normal(size=(100, 150)), np.where(random.normal(size=100) > 0.0, 1.0, -1.0)
     problem = make_problem(as_rows(X), y, loss, C=C, penalty=L1(1.0))
     assert fit(problem, Columns(), Limits(tol=1e-6, max_epochs=300)).outcome is Outcome.CERTIFIED
+
+
+@every_kind
+@pytest.mark.parametrize("sparse", [False, True])
+def test_projected_multipliers_prove_more_than_scaled_ones(kind: str, sparse: bool) -> None:
+    """Near the optimum: weights that are off by a ten-thousandth have multipliers that are, too."""
+    problem = problem_of(Logistic(), L1(1.0), kind, sparse, shape=(200, 12))
+    solver = Columns()
+    best = fit(problem, solver, Limits(tol=1e-9, max_epochs=300))
+    w = np.append(best.coef, best.intercept / (problem.scale or 1.0)) * (1.0 + 1e-4)
+    state = solver.init(problem, 0, Point(w))
+    answers = answers_at(smoothed_terms(problem, state.centre, 0.0), state.z)
+    near = solver._project(problem, state, answers, 1e-6)
+    pull = dual_weights(problem, near)
+    l1 = charges_of(problem)[1]
+    scaled = bring_inside(problem, problem.balance(problem.scatter(answers.alpha)), state.pull)[0]
+    projected = bring_inside(problem, near, pull)[0]
+    assert scaled < projected <= state.best.primal
+    assert np.abs(pull)[:-1].max() <= l1[0] * (1.0 + 1e-4)
+    assert state.best.primal - projected <= 0.1 * (state.best.primal - scaled)

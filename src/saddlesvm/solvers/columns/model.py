@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve
 
-from saddlesvm.rows.layouts import CSR, Rows
+from saddlesvm.rows.layouts import CSR
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.columns.kernels import (
@@ -37,6 +37,11 @@ ROUGH_PASSES = 80
 # Second derivative of a row, relative to the mean, below which a rough model leaves the row out:
 # those rows have at most a tenth of the sum. Measured there: .03 to .3 take as long.
 SLIGHT = 0.1
+# The same for a move of the pull, and the share of the diagonal that is added to its equations:
+# features that depend on each other move no multiplier far. Measured there: HARDLY = .1 moves the
+# pull too little, .001 takes twice as long; DAMPED = 1e-3 is as good, 1e-6 fails.
+HARDLY = 0.01
+DAMPED = 1e-4
 ROUNDS = 12  # rounds of passes and a Newton step on the support, at most
 MOST_ROWS = 0.7  # share of the rows up to which columns without the others are copied; a guess
 # Share of the diagonal that is added to it, at least: columns may depend on each other.
@@ -111,13 +116,25 @@ class WorkingSet:
     store : ColumnStore
     features : ndarray of shape (m,)
     intercept : bool
+    places : ndarray of shape (m,), optional
+        Of the features' columns in the store, if it holds them.
     """
 
-    def __init__(self, store: ColumnStore, features: np.ndarray, intercept: bool) -> None:
+    def __init__(
+        self,
+        store: ColumnStore,
+        features: np.ndarray,
+        intercept: bool,
+        places: np.ndarray | None = None,
+    ) -> None:
         self.store = store
         self.features = features
         self.intercept = intercept
-        self.places = store.cover(features)
+        self.places = store.cover(features) if places is None else places
+
+    def coordinates(self, last: int) -> np.ndarray:
+        """Return the places of the coordinates among all weights, of which `last` is the last."""
+        return np.append(self.features, last) if self.intercept else self.features
 
     @cached_property
     def gram(self) -> Gram | None:
@@ -161,16 +178,17 @@ class WorkingSet:
         self, model: QuadraticModel, tolerance: float, rough: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the best weights by descent on columns, and the change of the margins."""
-        bends = self._bends(self.store.columns, self.places, model.bend)
+        bends = self._bends(model.bend)
         found = Coordinates(model.w.copy(), model.slopes, model.l1, bends + model.own)
-        columns, places, rows = self._bending_rows(model.bend, SLIGHT if rough else 0.0)
+        part, rows = self._bending_rows(model.bend, SLIGHT if rough else 0.0)
+        columns = part.store.columns
         bend = model.bend[rows]
         own = model.own
         if rough:
             # The rows left out add to the diagonal still.
-            own = own + bends - self._bends(columns, places, bend)
+            own = own + bends - part._bends(bend)
         moved = np.zeros(bend.size)
-        moving = Moving(places, self.store.scale, bend, moved, own, model.w)
+        moving = Moving(part.places, self.store.scale, bend, moved, own, model.w)
         if rough:
             descend(None, columns, moving, found, tolerance, ROUGH_PASSES)
             return found.w, self.change_of_margins(found.w - model.w)
@@ -195,10 +213,31 @@ class WorkingSet:
                 moved[:] = self.change_of_margins(found.w - model.w)[rows]
         return found.w, self.change_of_margins(found.w - model.w)
 
-    def _bends(self, columns: Rows, places: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    def move_pull(self, wanted: np.ndarray, bend: np.ndarray, tolerance: float) -> np.ndarray:
+        """Return the change of the multipliers, times C, that takes `wanted` off their pull.
+
+        Of all such changes it is the least, with the inverse second derivatives as weights:
+        ``B X_W p`` with ``X_W' B X_W p = wanted``. The equations are solved to an error of about
+        `tolerance`, with the rows that bend.
+        """
+        part, rows = self._bending_rows(bend, HARDLY)
+        own = bend[rows]
+        diagonal = np.maximum(part._bends(own), TINY)
+
+        def product(p: np.ndarray) -> np.ndarray:
+            return part.slopes(own * part.change_of_margins(p)) + DAMPED * diagonal * p
+
+        forcing = min(MODEL_FORCING, tolerance / float(np.abs(wanted).max()))
+        p, _ = conjugate_gradients(product, lambda r: r / diagonal, wanted, MOST_PRODUCTS, forcing)
+        change = np.zeros(bend.size)
+        change[rows] = own * part.change_of_margins(p)
+        return change
+
+    def _bends(self, bend: np.ndarray) -> np.ndarray:
         """Return ``sum_i B_i x_ij^2``, the diagonal of ``X_W' B X_W``."""
-        bends = np.empty(self.features.size + self.intercept)
-        bent_squares(columns, places, bend, bends[: places.size])
+        places = self.places
+        bends = np.empty(places.size + self.intercept)
+        bent_squares(self.store.columns, places, bend, bends[: places.size])
         # The virtual feature has the same value in each row.
         if self.intercept:
             bends[-1] = self.store.scale**2 * bend.sum()
@@ -206,15 +245,15 @@ class WorkingSet:
 
     def _bending_rows(
         self, bend: np.ndarray, slight: float
-    ) -> tuple[Rows, np.ndarray, np.ndarray | slice]:
-        """Return columns of the rows that bend, the places of the set there, and these rows."""
-        columns = self.store.columns
-        if isinstance(columns, CSR):
+    ) -> tuple[WorkingSet, np.ndarray | slice]:
+        """Return the working set with the rows that bend only, and these rows."""
+        if isinstance(self.store.columns, CSR):
             rows = np.flatnonzero(bend > slight * bend.mean())
             if rows.size < MOST_ROWS * bend.size:
+                store = self.store.take_rows(self.places, rows)
                 places = np.arange(self.places.size, dtype=self.places.dtype)
-                return self.store.take_rows(self.places, rows), places, rows
-        return columns, self.places, slice(None)
+                return WorkingSet(store, self.features, self.intercept, places), rows
+        return self, slice(None)
 
     def _conjugate(
         self, model: QuadraticModel, at: Coordinates, slopes: np.ndarray, support: np.ndarray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -53,14 +54,6 @@ class ColumnStore:
             self.count = 0
             self.places = np.full(self.d, -1)
 
-    @property
-    def held_features(self) -> np.ndarray:
-        """The features of a dense matrix whose columns are held, in the order of their places."""
-        if self.X.sparse:
-            return np.empty(0, dtype=np.intp)
-        found = np.flatnonzero(self.places >= 0)
-        return found[np.argsort(self.places[found])]
-
     def cover(self, features: np.ndarray) -> np.ndarray:
         """The places of these features among `columns`, which hold them from now on."""
         new = features[self.places[features] < 0]
@@ -88,8 +81,8 @@ class ColumnStore:
             self.held[: self.count]
         )  # small work goes by the size of what is in use
 
-    def take_rows(self, places: np.ndarray, rows: np.ndarray) -> CSR:
-        """Return the sparse columns at these places, with these rows only."""
+    def take_rows(self, places: np.ndarray, rows: np.ndarray) -> ColumnStore:
+        """Return a store of the sparse columns at these places, with these rows only."""
         columns = self.columns
         assert isinstance(columns, CSR)
         numbers = np.full(self.n, -1, dtype=columns.indices.dtype)
@@ -99,7 +92,10 @@ class ColumnStore:
         indices = np.empty(most, dtype=columns.indices.dtype)
         indptr = np.empty(places.size + 1, dtype=columns.indptr.dtype)
         copy_rows(columns, places, numbers, data, indices, indptr)
-        return CSR(read_only(data), read_only(indices), read_only(indptr), 0.0, rows.size)
+        taken = copy.copy(self)
+        taken.columns = CSR(read_only(data), read_only(indices), read_only(indptr), 0.0, rows.size)
+        taken.n = rows.size
+        return taken
 
     def products(self, places: np.ndarray, values: np.ndarray) -> np.ndarray:
         """``x_j . values`` of the columns at these places, shape (m,), in float64."""
