@@ -101,7 +101,9 @@ def _type_as_read(arrow_type: object) -> pa.DataType:
     """Return the type in which a column is read."""
     import pyarrow as pa
 
-    return pa.float64() if pa.types.is_decimal(arrow_type) else arrow_type
+    if pa.types.is_decimal(arrow_type):
+        return pa.float64()
+    return arrow_type
 
 
 def _without_decimals(column: pa.ChunkedArray) -> pa.ChunkedArray:

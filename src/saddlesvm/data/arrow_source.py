@@ -30,7 +30,7 @@ def arrow_source(path: Path, format: str, how: Reading) -> Source:
     Raises
     ------
     DataError
-        As :func:`arrow_file`; or a feature column is not numeric, or has gaps that are not kept.
+        As :func:`arrow_file`; or a feature column is not numeric, or has gaps.
     """
     file = arrow_file(path, format)
     features, label = choose_columns(file, how)
@@ -41,8 +41,16 @@ def arrow_source(path: Path, format: str, how: Reading) -> Source:
     with closing(file.tables(1)) as tables:
         first, _ = arrow_matrix(next(tables).select(features), str(path))
     width = first.shape[1]
+    feature_names: list[str] | None = names
     if width != len(names):
-        names = [f"{names[0]}[{k}]" for k in range(width)] if len(names) == 1 else []
+        # The numbers of a single column of lists have names; those of several columns have none.
+        feature_names = None
+        if len(names) == 1:
+            feature_names = [f"{names[0]}[{k}]" for k in range(width)]
+
+    label_name = None
+    if label is not None:
+        label_name = file.names[label]
 
     def blocks(n_bytes: int) -> Iterator[Block]:
         done = 0
@@ -65,8 +73,8 @@ def arrow_source(path: Path, format: str, how: Reading) -> Source:
         has_labels=label is not None,
         n_bytes=path.stat().st_size,
         blocks=blocks,
-        feature_names=names or None,
-        label_name=None if label is None else file.names[label],
+        feature_names=feature_names,
+        label_name=label_name,
     )
 
 

@@ -165,7 +165,9 @@ def unique_names(names: Sequence[str]) -> list[str]:
     for name in names:
         count = counts.get(name, 0)
         counts[name] = count + 1
-        unique.append(f"{name}.{count}" if count else name)
+        if count:
+            name = f"{name}.{count}"
+        unique.append(name)
     return unique
 
 
@@ -176,7 +178,9 @@ def stored_type(dtype: np.dtype) -> np.dtype:
 
 def float_type(dtype: np.dtype) -> np.dtype:
     """Return float32 if that holds every number of a type exactly, else float64."""
-    return np.dtype(np.float32 if dtype.char in _EXACT_IN_FLOAT32 else np.float64)
+    if dtype.char in _EXACT_IN_FLOAT32:
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
 
 
 def ready_matrix(X: Any, source: str, how: Reading) -> Any:
