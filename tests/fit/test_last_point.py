@@ -168,8 +168,3 @@ def test_a_checkpoint_of_a_fit_that_keeps_the_best_has_no_last_point(tmp_path: P
     fit(problem, DCD(), Limits(tol=0.0, max_epochs=2), checkpoint=place)
     with pytest.raises(OtherFit, match="keep"):
         fit(problem, DCD(), Limits(tol=0.0, max_epochs=2, keep="last"), checkpoint=place)
-
-
-def test_another_word_is_refused() -> None:
-    with pytest.raises(ValueError, match="keep must be 'best' or 'last'; got 'first'"):
-        Limits(keep="first")  # type: ignore[arg-type]
