@@ -23,7 +23,7 @@ from saddlesvm.data.errors import DataError, sync_folder
 from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.csr_checks import all_in_order, first_repeat
+from saddlesvm.rows.csr_checks import all_in_order, canonical, without_spare_end
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import (
     FLOATS,
@@ -226,19 +226,13 @@ class StoreWriter:
         """Check a block of rows, and append its values, indices and pointers."""
         if sp.issparse(X) != self.sparse:
             raise DataError(f"{self.name}: dense and sparse rows do not go into one store")
-        if not self.sparse and X.shape[1] != self.width:
-            raise DataError(
-                f"{self.name}: rows of {X.shape[1]} features do not fit rows of {self.width}"
-            )
-        # Sparse rows may be narrower than the store: columns without a value take no room.
+        # Sparse rows may differ in width: columns without a value take no room.
+        width = X.shape[1]
         expected = self.n_features
         if expected is None:
-            expected = X.shape[1]
-        if X.shape[1] > expected or (not self.sparse and X.shape[1] < expected):
-            raise DataError(
-                f"{self.name}: got rows of {X.shape[1]} features; "
-                f"{expected} are expected (n_features)"
-            )
+            expected = width if self.sparse else self.width
+        if width > expected or (not self.sparse and width < expected):
+            raise DataError(f"{self.name}: got rows of {width} features; {expected} are expected")
         if not X.shape[0]:
             return
         if self.sparse:
@@ -278,51 +272,44 @@ class StoreWriter:
 
     def _canonical_csr(self, X: Any) -> Any:
         """Return the block as CSR with sorted and unique indices, copied only if it changes."""
-        X = X.tocsr().astype(self.dtype, copy=False)
-        if not all_in_order(X.indices, X.indptr, X.shape[1]):
-            # A fault of -2 or less stands for row -2 - fault of the block, with an index out of
-            # range.
-            fault = first_repeat(X.indices, X.indptr, X.shape[1])
-            if fault <= -2:
-                row = self.n_rows + (-2 - fault) + 1  # rows count from 1 in messages
-                last = X.shape[1] - 1
-                raise DataError(f"{self.name}: row {row}: column indices must be from 0 to {last}")
-            X = X.copy()
-            X.has_canonical_format = False
-            X.sum_duplicates()
         # SciPy allows entries behind the last row.
-        if X.indptr[-1] != X.indices.size or X.data.size != X.indices.size:
-            X = X.copy()
-            X.prune()
+        X = without_spare_end(X.tocsr().astype(self.dtype, copy=False))
+        if all_in_order(X.indices, X.indptr, X.shape[1]):
+            return X
+        try:
+            X = canonical(X).copy()
+        except ValueError as error:
+            raise DataError(f"{self.name}: after {self.n_rows} rows, {error}") from None
+        X.has_sorted_indices = False
+        X.sort_indices()
         return X
 
     def _append_labels(self, y: ArrayLike, n: int) -> None:
         """Append the labels of a block."""
-        if (y is None) != (self._labels is None):
-            raise DataError(
-                f"{self.name}: labels must be given with every block of rows, or with none"
-            )
+        self._check_column("labels", y, self._labels is not None, n)
         if self._labels is not None:
-            if np.shape(y) != (n,):
-                raise DataError(
-                    f"{self.name}: got {n} rows with labels of shape {np.shape(y)}; "
-                    "one label for each row is needed"
-                )
             self._labels.append(y)
 
-    def _append_weights(self, weights: np.ndarray, n: int) -> None:
+    def _append_weights(self, weights: ArrayLike, n: int) -> None:
         """Append the weights of the rows of a block."""
-        if (weights is None) != (self._weights is None):
-            raise DataError(
-                f"{self.name}: weights must be given with every block of rows, or with none"
-            )
+        self._check_column("weights", weights, self._weights is not None, n)
         if self._weights is not None:
-            weights = np.asarray(weights, dtype=np.float64)
-            if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0.0).any():
-                raise DataError(
-                    f"{self.name}: sample_weight must hold {n} finite numbers of 0 or more"
-                )
-            self._weights.append(weights)
+            numbers = np.asarray(weights, dtype=np.float64)
+            if not np.isfinite(numbers).all() or (numbers < 0.0).any():
+                raise DataError(f"{self.name}: weights must be finite numbers of 0 or more")
+            self._weights.append(numbers)
+
+    def _check_column(self, what: str, given: Any, is_needed: bool, n: int) -> None:
+        """Raise a `DataError` unless a block has a needed column, of its length, or no other."""
+        if (given is not None) != is_needed:
+            raise DataError(
+                f"{self.name}: {what} must be given with every block of rows, or with none"
+            )
+        if is_needed and np.shape(given) != (n,):
+            raise DataError(
+                f"{self.name}: got {n} rows with {what} of shape {np.shape(given)}; "
+                "one for each row is needed"
+            )
 
     def _finish(self) -> None:
         """Complete the files, write the header, and give the folder its name."""
@@ -378,21 +365,20 @@ class StoreWriter:
         sync_folder(self.folder)
         # Another process may have made the target meanwhile.
         self._refuse_target()
-        # Move a former store out of the way, and back if the new one cannot take its name.
-        replaced = self.folder.with_name(
+        # A former store moves out of the way first; it is removed when the new one has its name.
+        former = self.folder.with_name(
             f"{self.folder.name.removesuffix(PARTIAL)}.replaced{PARTIAL}"
         )
-        has_former = self.target.exists()
-        if has_former:
-            self.target.rename(replaced)
+        if self.target.exists():
+            self.target.rename(former)
         try:
             self.folder.rename(self.target)
         except OSError:
-            if has_former:
-                replaced.rename(self.target)
+            if former.exists():
+                former.rename(self.target)
             raise
         sync_folder(self.target.parent)
-        shutil.rmtree(replaced, ignore_errors=True)
+        shutil.rmtree(former, ignore_errors=True)
 
     def discard(self) -> None:
         """Close all files, and remove the folder unless it has become a store."""

@@ -6,7 +6,7 @@ compares with infinity.
 
 Numba keys its cache only by the file that defines a kernel. A change to code that kernels of other
 files inline (losses, ``arithmetic.py``, ``exp_log.py``, ``layouts.py``) leaves those kernels stale:
-``python -m saddlesvm.clear_cache`` removes every cached kernel of this package.
+delete the cached files (``*.nbi``, ``*.nbc``) after such a change.
 
 Nothing here imports Numba, which takes 0.15 seconds: a process that only fits small problems needs
 none of it. :mod:`saddlesvm.runtime.compiler` does, when a kernel is first called.

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding
-from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from saddlesvm.runtime.argument_types import classes_in, is_outside, source_of
@@ -218,19 +217,3 @@ class KernelCache(FunctionCache):
             self._indices[name] = index
         self._cache_file = self._indices[name]
         return True
-
-
-def clear_cache() -> int:
-    """Remove the cached kernels of this package, and return the number of files removed."""
-    numba_config: Any = config
-    folders = [PACKAGE]
-    if numba_config.CACHE_DIR:
-        folders.append(Path(numba_config.CACHE_DIR))
-    files = [
-        file for folder in folders for suffix in ("*.nbi", "*.nbc") for file in folder.rglob(suffix)
-    ]
-    # A cache of the user's choice may hold other packages' kernels.
-    ours = [file for file in files if PACKAGE in file.parents or "saddlesvm" in os.fspath(file)]
-    for file in ours:
-        file.unlink(missing_ok=True)
-    return len(ours)
