@@ -117,12 +117,6 @@ def test_a_report_of_one_model_names_its_strongest_features(told, rows, tmp_path
         assert part in text or part.replace("'", "&#x27;") in text
 
 
-def test_a_report_says_why_no_label_is_proven(told, tmp_path):
-    report = tmp_path / "out.html"
-    told("train", "heart", "--set", "probability=yes", "--report", report)
-    assert "none is proven, because the labels come from calibrated probabilities" in report.read_text()
-
-
 def test_a_saved_model_of_a_chosen_C_is_certified(told, tmp_path):
     model = tmp_path / "chosen.model"
     chosen = told("train", "heart", "--C", "auto", "--model", model)

@@ -31,7 +31,7 @@ def test_labels_that_begin_with_a_minus_have_weights(run: Any, tmp_path: Path) -
 
 
 def test_probabilities_beside_predictions(run: Any, tmp_path: Path) -> None:
-    assert run("train", "heart", "--set", "probability=yes", "--model", tmp_path / "m")[0] == 0
+    assert run("train", "heart", "--loss", "logistic", "--model", tmp_path / "m")[0] == 0
     code, out, err = run("predict", tmp_path / "m", "heart", "--probabilities")
     assert code == 0, err
     lines = out.splitlines()
@@ -42,7 +42,7 @@ def test_probabilities_beside_predictions(run: Any, tmp_path: Path) -> None:
     assert np.array_equal(found[:, 0], model.classes_[found[:, 1:].argmax(axis=1)])
     run("train", "heart", "--model", tmp_path / "plain")
     code, out, err = run("predict", tmp_path / "plain", "heart", "--probabilities")
-    assert (code, out) == (2, "") and "train it with --set probability=yes, or with --loss logistic" in err
+    assert (code, out) == (2, "") and "train it with --loss logistic" in err
     assert run("predict", tmp_path / "plain", "heart", "--probabilities", "--scores")[0] == 2
 
 

@@ -189,7 +189,7 @@ def test_a_design_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calibration estimates the scores of the rows left out; it takes over what the fit found of them."""
     asked = []
     monkeypatch.setattr(door, "check_norms", lambda norms, *_: asked.append(norms) or norms)
-    model = LinearSVC(loss="logistic", probability=True, random_state=0).fit(X, Y)
+    model = LinearSVC(loss="logistic", random_state=0).fit(X, Y)
     assert len(asked) == 1
     design = check_design(X, model)
     assert check_design(design) is design and design.norms() is design.norms()

@@ -150,7 +150,6 @@ def test_frames_names_and_types_of_rows(client: Any) -> None:
         ({"tol": -1.0}, "tol must be"),
         ({"max_time": 0.0}, "max_time must be"),
         ({"solver": "newton:passes=2"}, "solver must be one of 'auto', 'newton', 'gather'"),
-        ({"probability": True}, "one machine only"),
         ({"n_jobs": 2}, "one machine only"),
         ({"penalty": "l3"}, "penalty must be"),
         ({"multi_class": "all"}, "multi_class must be"),

@@ -24,7 +24,7 @@ MODELS: list[tuple[Any, Any]] = [
     (LinearSVC(multi_class="ovo", random_state=0), Y),
     (LinearSVC(multi_class="multinomial", loss="logistic", random_state=0), Y),
     (LinearSVC(multi_class="crammer_singer", loss="hinge", random_state=0), Y > 0),
-    (LinearSVC(probability=True, random_state=0), Y),
+    (LinearSVC(loss="hinge", random_state=0), Y),
     (LinearSVC(random_state=0), INDICATOR),
     (LinearSVR(random_state=0), X[:, 0]),
     (LinearSVR(random_state=0), X[:, :2]),
@@ -92,9 +92,9 @@ def test_a_fit_that_fails_leaves_the_one_before() -> None:
 
 
 def test_a_fit_shows_nothing_of_an_earlier_one() -> None:
-    model = LinearSVC(C="auto:size=3", probability=True, random_state=0).fit(X, Y)
-    assert hasattr(model, "choice_") and hasattr(model, "calibration_")
-    model.set_params(C=1.0, probability=False).fit(X, Y)
+    model = LinearSVC(C="auto:size=3", random_state=0).fit(X, Y)
+    assert hasattr(model, "choice_")
+    model.set_params(C=1.0).fit(X, Y)
     assert attributes(model).keys() == attributes(LinearSVC(random_state=0).fit(X, Y)).keys()
 
 
@@ -117,21 +117,6 @@ def test_options_are_copied_without_the_fit() -> None:
     assert (options.C, model.C, options.n_features_in_) == (3.0, 1.0, 4)
 
 
-def test_probabilities_of_folds_have_the_C_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from saddlesvm.estimators import held_out
-
-    asked = []
-    fit = held_out.fit_rows
-
-    def noted(template: Any, *data: Any, **given: Any) -> Any:
-        asked.append(template.C)
-        return fit(template, *data, **given)
-
-    monkeypatch.setattr(held_out, "fit_rows", noted)
-    LinearSVC(penalty="elasticnet", C=0.7, probability=True, random_state=0).fit(X, Y)
-    assert asked == [0.7] * held_out.FOLDS
-
-
 @pytest.mark.parametrize("kind", [LinearSVC, LinearSVR])
 def test_an_estimator_is_a_thin_face(kind: type) -> None:
     parameters = set(kind().get_params())
@@ -151,7 +136,7 @@ def test_the_help_begins_with_what_a_newcomer_needs() -> None:
     newcomers = text[places[0] : places[1]]
     headers = [line for line in newcomers.splitlines() if line.startswith("    ") and " : " in line]
     listed = {line.split(" : ")[0].strip() for line in headers} & set(LinearSVC().get_params())
-    assert len(listed) == 10
+    assert len(listed) == 9
     assert all(f"{name} : " in text for name in LinearSVC().get_params())
 
 

@@ -120,13 +120,13 @@ def by_hand(model, X, y):
     return accuracy_score(y, model.predict(X))
 
 
-def test_any_scorer_judges_and_probabilities_are_made_for_it(heart):
+def test_any_scorer_judges(heart):
     X, y = heart
-    model = LinearSVC(loss="squared_hinge", probability=True, random_state=0)
+    model = LinearSVC(loss="logistic", random_state=0)
     search = LinearSVCCV(model, Cs=CS, cv=3, scoring="neg_log_loss").fit(X, y)
     for k, C in enumerate(CS):
         for fold, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
-            alone = LinearSVC(loss="squared_hinge", probability=True, C=C, random_state=0).fit(X[train], y[train])
+            alone = LinearSVC(loss="logistic", C=C, random_state=0).fit(X[train], y[train])
             of_label = alone.predict_proba(X[test])[np.arange(len(test)), np.searchsorted(alone.classes_, y[test])]
             assert search.scores_[k, fold] == pytest.approx(np.log(of_label).mean(), abs=0.02)
     named = LinearSVCCV(LinearSVC(random_state=0), Cs=CS, cv=3, scoring="accuracy").fit(X, y)

@@ -16,9 +16,9 @@ from saddlesvm import SVC, LinearSVC, Outcome
 @pytest.mark.parametrize(
     ("model", "name", "words"),
     [
-        (LinearSVC(), "predict_proba", "needs probability=True"),
-        (LinearSVC(), "predict_log_proba", "needs probability=True"),
-        (LinearSVC(multi_class="ovo", loss="logistic"), "predict_proba", "needs probability=True"),
+        (LinearSVC(), "predict_proba", "needs a loss with probabilities"),
+        (LinearSVC(), "predict_log_proba", "needs a loss with probabilities"),
+        (LinearSVC(multi_class="ovo", loss="logistic"), "predict_proba", "needs multi_class='ovr'"),
         (LinearSVC(), "partial_fit", "solver='pegasos'"),
         (LinearSVC(solver="pegasos", penalty="l1"), "partial_fit", "penalty='l2'"),
     ],

@@ -132,8 +132,6 @@ def test_a_model_without_its_data_asks_for_them(tmp_path):
         load(tmp_path / "model").prove(X[y == 0], y[y == 0])
     with pytest.raises(ValueError, match="NaN"):
         model.is_proven(np.full((1, 4), np.nan))
-    with pytest.raises(ValueError, match="calibrated curves"):
-        LinearSVC(probability=True, random_state=0).fit(X, y).is_proven(X)
 
 
 def test_parameters_that_are_changed_count_from_the_next_fit_on():

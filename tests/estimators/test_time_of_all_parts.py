@@ -72,19 +72,6 @@ def test_the_choice_of_C_and_its_proof_end_in_time(
     assert model.choice_.error_bounds[0] <= model.choice_.error_bounds[1]
 
 
-@pytest.mark.parametrize("split", ["ovr", "ovo"])
-def test_probabilities_end_in_time(monkeypatch: pytest.MonkeyPatch, now: Turned, split: str) -> None:
-    slow(monkeypatch, now, Fit, "step", 0.5)
-    slow(monkeypatch, now, estimates, "leave_out_rows", 1.0)
-    X, y = noisy(200, 3)
-    model = LinearSVC(probability=True, multi_class=split, max_time=12.0, tol=1e-12)
-    model.set_params(solver="sdca", random_state=0)
-    began = now.seconds
-    model.fit(X, y)
-    assert now.seconds - began <= 12.0 + 2.5
-    assert np.isfinite(model.predict_proba(X)).all()
-
-
 def test_a_share_of_the_time_ends_fits_and_steps_within(now: Turned) -> None:
     with clocks.begin_fit(10.0):
         with limit_to_share(0.5):

@@ -51,6 +51,9 @@ def test_the_types_and_the_commands_list_the_names_that_are_allowed() -> None:
         (kernel["kernel"], "kernel", option_names.KernelName),
     ):
         assert allowed.names == get_args(literal)
+        if name == "multi_class":  # --set multi_class=ovo
+            continue
         flag = flags[name]
         assert isinstance(flag.type, click.Choice)
-        assert tuple(flag.type.choices) == allowed.names
+        # Values of a kernel are no rows of features.
+        assert tuple(flag.type.choices) == tuple(one for one in allowed.names if one != "precomputed")

@@ -144,7 +144,7 @@ def test_a_regression_takes_rows_of_ones_own() -> None:
 def test_what_needs_rows_in_memory_is_refused_in_words() -> None:
     X = matrix(40, 3)
     y, own = np.where(X[:, 0] > 0, 1, -1), own_rows(X)
-    for model in (LinearSVC(C="auto"), LinearSVC(probability=True), SVC()):
+    for model in (LinearSVC(C="auto"), SVC()):
         with pytest.raises(ValueError, match=r"needs rows in memory or mapped files; .*\(Packed\)"):
             model.fit(own, y)
     for other in (LinearSVC(solver="dcd"), LinearSVC(penalty="l1"), LinearSVC(solver="blocks")):

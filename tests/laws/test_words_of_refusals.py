@@ -44,7 +44,7 @@ REFUSALS: dict[str, Callable[[], Any]] = {
     "is a bundled set, of which the label column is known: leave --label": lambda: read("toy", label=0),
     "sample_weight has 2 entries; X has 3 rows": lambda: LinearSVC().fit(X, Y, [1.0, 2.0]),
     "Sample weights must be 1D array or scalar": lambda: LinearSVC().fit(X, Y, [[1.0], [2.0], [1.0]]),
-    "predict_proba needs probability=True": lambda: LinearSVC().predict_proba,
+    "predict_proba needs a loss with probabilities": lambda: LinearSVC().predict_proba,
     "partial_fit needs an online solver, solver='pegasos'; got 'dcd'": lambda: LinearSVC(solver="dcd").partial_fit,
     "partial_fit needs multi_class='ovr'; got 'ovo'": lambda: LinearSVC(multi_class="ovo").partial_fit,
     "its notes is None": lambda: check_meta(STORED | {"notes": None}, ("C",)),

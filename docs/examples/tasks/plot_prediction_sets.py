@@ -24,7 +24,7 @@ X_set, X_test, y_set, y_test = train_test_split(
     X_rest, y_rest, test_size=0.5, random_state=0
 )
 
-model = LinearSVC(loss="logistic", multi_class="multinomial", probability=True)
+model = LinearSVC(loss="logistic", multi_class="multinomial")
 model.fit(X_train, y_train)
 sets = SplitConformalClassifier(model, confidence_level=0.9, prefit=True)
 _, inside = sets.conformalize(X_set, y_set).predict_set(X_test)

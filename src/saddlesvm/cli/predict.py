@@ -73,8 +73,7 @@ def command(
     model, preparation = load_model(model_path)
     if probabilities and not hasattr(model, "predict_proba"):
         raise DataError(
-            f"{model_path}: the model has no probabilities: train it with --set "
-            "probability=yes, or with --loss logistic"
+            f"{model_path}: the model has no probabilities: train it with --loss logistic"
         )
     if proven is not None and not isinstance(model, LinearSVC):
         raise DataError(

@@ -189,7 +189,7 @@ def prove_labels(model: Any, rows: Rows) -> dict[str, Any]:
         table = rows.test
     try:
         return {f"{name}_labels_proven": count_proven(model.is_proven(table.X))}
-    except ValueError:  # rows in files, or calibrated labels
+    except ValueError:  # rows in files
         return {}
 
 

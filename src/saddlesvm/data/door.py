@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import Matrix, RowsLike
 
 # Options of estimators that need rows in memory, and not in a place of their own.
-OPTIONS_IN_MEMORY = ("probability", "warm_start", "checkpoint")
+OPTIONS_IN_MEMORY = ("warm_start", "checkpoint")
 
 
 class Design:

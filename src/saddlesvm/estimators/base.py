@@ -50,7 +50,7 @@ COMMON = {
 # The names of each class's parameters, once they were asked for.
 PARAMETERS: dict[type, list[str]] = {}
 # What the options of classifiers are for estimators without them.
-WITHOUT = {"multi_class": "ovr", "class_weight": None, "probability": False}
+WITHOUT = {"multi_class": "ovr", "class_weight": None}
 
 # The types that `restore_on_error` keeps: of the estimator, of its fit's result and parameters.
 Itself = TypeVar("Itself")
@@ -201,7 +201,6 @@ class Estimator(BaseEstimator):
     trace_: Trace
     multi_class: Any
     class_weight: Any
-    probability: Any
     _fitted: Any = None  # the last fit: a Fitted, or a KernelFitted
 
     @classmethod

@@ -149,8 +149,7 @@ class FoldSearch:
             score = fold.accuracy(fitted)
         else:
             # A scorer wants a model; accuracy needs the scores alone.
-            model = make_model(fold.fits.calibrate(fitted))
-            score = float(self.scorer(model, fold.X, fold.y))
+            score = float(self.scorer(make_model(fitted), fold.X, fold.y))
         self.scores[k, number] = score
         self.gaps[k, number] = fitted.certificate.relative_gap
         if self.bar is not None:

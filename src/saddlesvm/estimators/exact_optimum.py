@@ -13,7 +13,6 @@ from saddlesvm.answers.active_set import WORTH
 from saddlesvm.answers.proof import Proof, gap_for, make_proof, proof_near
 from saddlesvm.answers.steps import enough_for
 from saddlesvm.data.door import checked_data as data_of, refuse_place
-from saddlesvm.estimators.base import option_of
 from saddlesvm.estimators.fitted import (
     Data,
     Fitted,
@@ -49,7 +48,6 @@ AFRESH = {
     "memory": None,
     "verbose": 0,
     "solver": "auto",
-    "probability": False,
     "random_state": 0,
 }
 
@@ -102,20 +100,9 @@ def coef_bounds(fitted: Fitted) -> Bounds:
 
 
 def prove_labels(fitted: Fitted, X: RowsLike, predicted: ArrayLike) -> np.ndarray:
-    """Return whether the labels that a classifier predicts are proven to be the optimum's.
-
-    Raises
-    ------
-    ValueError
-        The labels depend on calibrated curves.
-    """
+    """Return whether the labels that a classifier predicts are proven to be the optimum's."""
     assert fitted.proof is not None
     assert fitted.labels is not None
-    if option_of(fitted.template, "probability"):
-        raise ValueError(
-            "probability=True takes labels from calibrated curves, which have no proof: use "
-            "decision_bounds(X), or a model without it"
-        )
     classes = fitted.labels.classes
     number, proven = fitted.proof.labels(X, classes.size, label_rule(fitted))
     # The proof tells the label of the optimum; it has to be the predicted one.

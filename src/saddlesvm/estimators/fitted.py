@@ -2,7 +2,7 @@
 
 A fit of any machine leaves :class:`FitFacts`, that of a linear model a :class:`Fitted`. An
 estimator holds the value, and copies its public attributes from it. Whatever follows from a fit
-(bounds, proofs, leave-one-out, paths, calibration, folds, files, predictions on a cluster) takes
+(bounds, proofs, leave-one-out, paths, folds, files, predictions on a cluster) takes
 the value and returns values.
 """
 
@@ -76,8 +76,6 @@ class FitFacts:
     seconds_compiling : float or None
     labels : Labels or None
         Of a classifier.
-    calibration : ndarray of shape (k, 2) or None
-        Slope and offset of each sub-problem's sigmoid.
     chosen_C : float or None
         The C that was chosen in the fit.
     notes : dict or None
@@ -96,7 +94,6 @@ class FitFacts:
     seconds_certifying: float = 0.0
     seconds_compiling: float | None = None
     labels: Labels | None = None
-    calibration: np.ndarray | None = None
     chosen_C: float | None = None
     notes: dict[str, Any] | None = None
 
@@ -135,7 +132,6 @@ class FitFacts:
             "dual_coef_": self.duals,
             "seconds_compiling_": self.seconds_compiling,
             "outcome_": self.outcome,
-            "calibration_": self.calibration,
             "C_": self.chosen_C,
             "notes_": self.notes,
         }
@@ -331,6 +327,14 @@ def indicate(scores: np.ndarray, kind: str) -> np.ndarray | sparse.csr_array:
     if kind == "sparse":
         return sparse.csr_array(indicator)
     return indicator
+
+
+def scale_to_one(positive: np.ndarray) -> np.ndarray:
+    """Return probabilities of all classes, with sums of 1, from the later class's, or each."""
+    if positive.shape[1] == 1:
+        return np.hstack([1.0 - positive, positive])
+    sums = positive.sum(axis=1, keepdims=True)
+    return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
 
 
 def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:

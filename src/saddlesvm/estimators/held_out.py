@@ -1,16 +1,13 @@
-"""Scores of rows by models that were not trained on them: by folds, or leave-one-out estimates."""
+"""Scores of rows by models that were not trained on them, in folds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from saddlesvm.answers.row_estimates import FACTORED
 from saddlesvm.data.door import check_design
 from saddlesvm.data.label_checks import (
     check_indicator,
@@ -19,13 +16,8 @@ from saddlesvm.data.label_checks import (
     check_weights,
 )
 from saddlesvm.estimators.base import Labels, apply_limits
-from saddlesvm.estimators.calibration import fit_sigmoids, score_columns
 from saddlesvm.estimators.fitted import Fitted, former_fit, score_rows
-from saddlesvm.estimators.leave_one_out import estimate_rows
 from saddlesvm.estimators.solve import fit_rows
-from saddlesvm.multiclass.splits import JOINT
-from saddlesvm.multiclass.sub_problems import one_vs_rest
-from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import resolve_C
 from saddlesvm.runtime.clock import limit_to_share
 from saddlesvm.runtime.interrupts import raise_interrupts
@@ -35,7 +27,7 @@ if TYPE_CHECKING:
 
 FOLDS = 5  # of the rows, if nothing else is asked for
 # Options that a model of a fold goes without.
-ALONE = {"probability": False, "checkpoint": None, "warm_start": False, "verbose": 0}
+ALONE = {"checkpoint": None, "warm_start": False, "verbose": 0}
 
 
 def draw_folds(codes: np.ndarray, weights: np.ndarray | None, seed: int) -> np.ndarray:
@@ -55,35 +47,6 @@ def draw_folds(codes: np.ndarray, weights: np.ndarray | None, seed: int) -> np.n
             folds[own] = (begun + np.arange(own.size)) % FOLDS
             begun += own.size
     return folds
-
-
-def held_out_scores(
-    folds: np.ndarray,
-    own: Callable[[np.ndarray], np.ndarray],
-    of_others: Callable[[np.ndarray, np.ndarray], np.ndarray],
-) -> np.ndarray:
-    """Scores of each row by a model that was trained on the other folds, shape (n, k).
-
-    Parameters
-    ----------
-    folds : ndarray of shape (n,)
-        As :func:`draw_folds` returns them.
-    own : callable
-        The scores of rows by the model of all rows, for rows in no fold.
-    of_others : callable
-        The scores of the rows in its second argument by a model trained on the rows in its first.
-    """
-    scores: np.ndarray | None = None
-    for fold in range(-1, int(folds.max()) + 1):
-        outside = np.flatnonzero(folds == fold)
-        if outside.size:
-            # Rows in no fold (-1) are scored by the model of all rows.
-            found = own(outside) if fold < 0 else of_others(np.flatnonzero(folds != fold), outside)
-            found = found.reshape(outside.size, -1)
-            scores = np.empty((folds.size, found.shape[1])) if scores is None else scores
-            scores[outside] = found
-    assert scores is not None
-    return scores
 
 
 class HeldOut:
@@ -136,7 +99,11 @@ class HeldOut:
         fits: list[Fitted] = []
         left = len(np.unique(self.folds[self.folds >= 0]))
 
-        def score_others(train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        # Rows in no fold (-1) are scored by the model of all rows.
+        scores = score_rows(fitted, self.X).reshape(n, -1)
+        for fold in np.unique(self.folds[self.folds >= 0]):
+            train = np.flatnonzero(self.folds != fold)
+            test = np.flatnonzero(self.folds == fold)
             weights = None if self.weights is None else self.weights[train]
             # A fold begins where it ended the last time.
             start = former_fit(self.fits[len(fits)]) if self.fits else None
@@ -145,11 +112,10 @@ class HeldOut:
             with raise_interrupts(), limit_to_share(share), apply_limits(own):
                 other = fit_rows(clone(own), self.X[train], self.y[train], weights, start=start)
             fits.append(other)
-            return add_missing_classes(score_rows(other, self.X[test]), other.labels, fitted.labels)
-
-        scores = held_out_scores(
-            self.folds, lambda rows: score_rows(fitted, self.X[rows]), score_others
-        )
+            found = add_missing_classes(
+                score_rows(other, self.X[test]), other.labels, fitted.labels
+            )
+            scores[test] = found.reshape(test.size, -1)
         self.fits = fits
         return scores
 
@@ -165,30 +131,3 @@ def add_missing_classes(
     every = np.full((len(scores), wanted.classes.size), -np.inf)
     every[:, np.searchsorted(wanted.classes, known.classes)] = scores
     return every
-
-
-def calibrate(
-    fitted: Fitted, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None
-) -> Fitted:
-    """Return a fit with the sigmoids from scores to probabilities; see :func:`fit_sigmoids`.
-
-    They are fitted to leave-one-out estimates of its rows' scores. If there are none, or they
-    cannot be trusted, to the scores of models that were trained on the other folds of five. Rows
-    count with the weights of their classes.
-    """
-    n, d = check_design(X).shape
-    posed = fitted.pose(y, sample_weight, n)
-    margins = None
-    if fitted.way == "ovr" and isinstance(fitted.template._penalty().penalty, L2) and d <= FACTORED:
-        found = estimate_rows(fitted, X, y, sample_weight)
-        margins = found.margins if found.trusted else None
-    if margins is None:
-        margins = HeldOut(fitted, X, y, sample_weight).scores(fitted)
-    margins = margins.reshape(n, -1)
-    problems = posed.problems
-    # A joint machine has no problem of each class, but scores of each: against the rest.
-    if fitted.way in JOINT and fitted.labels is not None and not fitted.several_labels:
-        classes = fitted.labels.classes
-        problems = one_vs_rest(np.searchsorted(classes, check_labels(y, n)), classes)
-    sigmoids = fit_sigmoids(score_columns(problems, margins, posed.weights))
-    return replace(fitted, calibration=sigmoids)

@@ -17,8 +17,7 @@ from saddlesvm.answers.vicinity import find_vicinity
 from saddlesvm.data.door import checked_data
 from saddlesvm.data.label_checks import check_labels, refuse_columns
 from saddlesvm.estimators.base import Estimator
-from saddlesvm.estimators.calibration import scale_to_one
-from saddlesvm.estimators.fitted import Fitted, decide, dual_row, fitted_value
+from saddlesvm.estimators.fitted import Fitted, decide, dual_row, fitted_value, scale_to_one
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.penalties import L2

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from saddlesvm.data.label_checks import (
@@ -24,13 +23,8 @@ from saddlesvm.estimators import exact_optimum
 from saddlesvm.estimators.automatic_C import AutomaticC
 from saddlesvm.estimators.base import Labels, Training, restore_on_error
 from saddlesvm.estimators.batches import learn_batch
-from saddlesvm.estimators.calibration import (
-    class_probabilities,
-    probabilities,
-    scale_to_one,
-)
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
-from saddlesvm.estimators.fitted import check_rows, decide, fitted_value, indicate
+from saddlesvm.estimators.fitted import check_rows, decide, fitted_value, scale_to_one
 from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.estimators.on_cluster import apply_to_any_rows, score_anywhere
 from saddlesvm.estimators.register import register_estimator
@@ -42,7 +36,7 @@ from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.runtime.allowed import CLASS_WEIGHT, NOT_NEGATIVE, TRUTH, Allowed, names
+from saddlesvm.runtime.allowed import CLASS_WEIGHT, NOT_NEGATIVE, Allowed, names
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.option_names import MULTI_CLASS, MultiClass, PenaltyName
 from saddlesvm.solvers.pegasos import Pegasos
@@ -55,17 +49,17 @@ if TYPE_CHECKING:
 def _gives_probabilities(estimator: Any) -> bool:
     """Return True for an estimator with probabilities; AttributeError says what another lacks."""
     options = estimator._at_fit()
-    if estimator.probability or options.probability or options.multi_class == "multinomial":
+    if options.multi_class == "multinomial":
         return True
     if options.multi_class != "ovr":
         raise AttributeError(
-            "predict_proba needs probability=True, or multi_class='ovr' or 'multinomial'; this "
-            f"model has {options.multi_class!r}"
+            "predict_proba needs multi_class='ovr' or 'multinomial'; this model has "
+            f"{options.multi_class!r}: CalibratedClassifierCV gives any model probabilities"
         )
     if not hasattr(options._make_loss(), "probability"):
         raise AttributeError(
-            "predict_proba needs probability=True, or a loss with probabilities, loss='logistic'; "
-            f"this model has loss={options.loss!r}"
+            "predict_proba needs a loss with probabilities, loss='logistic'; this model has "
+            f"loss={options.loss!r}: CalibratedClassifierCV gives any model probabilities"
         )
     return True
 
@@ -124,12 +118,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
     tol : float, default=1e-4
         Relative duality gap to prove, ``(primal - dual) / max(|primal|, |dual|)``. With 0, set
         another limit.
-    probability : bool, default=False
-        Fit sigmoids from scores to probabilities (Platt), for every loss. They are fitted to
-        leave-one-out estimates of the scores, without further fits. If there are no estimates (they
-        need "ovr", "l2", and at most 2,500 features), or they are not reliable, scores from five
-        folds are used. Rows have the weights of their classes. ``predict`` returns the class with
-        the largest probability. The logistic loss has its own probabilities without this option.
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
@@ -164,7 +152,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
     max_iter : int, optional
         Largest number of epochs; no limit by default.
     max_time : float, optional
-        Largest time in seconds, for all sub-problems together, the choice of C and `probability`
+        Largest time in seconds, for all sub-problems together, the choice of C
         included.
     gap : float, default=0.0
         Absolute duality gap of each sub-problem that also ends the fit, in the units of the
@@ -220,8 +208,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
         A row for each certificate of the fit.
     n_iter_ : int
         Number of epochs.
-    calibration_ : ndarray of shape (k, 2)
-        With `probability`: slope and offset of each sub-problem's sigmoid.
     C_, choice_, path_ : float, Choice, CertifiedPath
         With ``C="auto"``: the chosen C, the errors behind the choice, and the path.
     phases_ : dict of str to float
@@ -277,7 +263,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
     _allowed: ClassVar[dict[str, Allowed]] = LinearModel._allowed | {
         "multi_class": names(*MULTI_CLASS),
         "class_weight": CLASS_WEIGHT,
-        "probability": TRUTH,
     }
     penalty: PenaltyName = "l2"
     loss: ClassificationLoss | Loss | type[Loss] = "squared_hinge"
@@ -285,7 +270,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
     C: float | Literal["auto"] | AutomaticC = 1.0
     multi_class: MultiClass = "ovr"
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
-    probability: bool = False
 
     _takes_clusters: ClassVar[bool] = True
     score = score_anywhere(ClassifierMixin.score)
@@ -343,19 +327,10 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the most likely class of each row, shape (n,).
 
-        With `probability`, it is the class with the largest probability, or the labels with a
-        probability above a half. A model that was fitted to an indicator matrix returns one of the
-        same kind, dense or sparse.
+        A model that was fitted to an indicator matrix returns one of the same kind, dense or
+        sparse.
         """
-        if not hasattr(self, "calibration_"):
-            scores = self._scores(X)
-            return decide(scores, self._labels(), self._at_fit().multi_class)
-        # After a calibration the label follows the probabilities.
-        found = self.predict_proba(X)
-        labels = self._labels()
-        if labels.indicator:
-            return indicate(found - 0.5, labels.indicator)
-        return labels.classes[found.argmax(axis=1)]
+        return decide(self._scores(X), self._labels(), self._at_fit().multi_class)
 
     def is_proven(self, X: RowsLike) -> np.ndarray:
         """Return True for each row whose predicted label is proven to be the exact optimum's.
@@ -373,8 +348,7 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Raises
         ------
         ValueError
-            Invalid rows, a model without its training data (see :meth:`prove`), or a model with
-            ``probability=True``, whose labels depend on calibrated curves.
+            Invalid rows, or a model without its training data (see :meth:`prove`).
 
         Examples
         --------
@@ -436,24 +410,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
     def predict_proba(self, X: RowsLike) -> np.ndarray:
         """Return the probabilities of the classes, shape (n, n_classes).
 
-        They need the logistic loss, or `probability`. With ``multi_class="multinomial"`` they are
-        the softmax of the scores. With more than two classes the one-against-rest probabilities are
-        scaled to sum to 1, as in scikit-learn, and probabilities of pairs are coupled (Wu, Lin and
-        Weng, 2004). Probabilities of the labels of an indicator matrix are not scaled, because a
-        row may have several labels.
+        They need the logistic loss. With ``multi_class="multinomial"`` they are the softmax of the
+        scores. With more than two classes the one-against-rest probabilities are scaled to sum to
+        1, as in scikit-learn. Probabilities of the labels of an indicator matrix are not scaled,
+        because a row may have several labels.
         """
         scores = self._scores(X).astype(np.float64)
         options = self._at_fit()
         several_labels = self._labels().indicator != ""
-        # probability=True: sigmoids, fitted to scores of rows that were held out.
-        if hasattr(self, "calibration_"):
-            if several_labels:
-                return probabilities(self.calibration_, scores)
-            return class_probabilities(self.calibration_, scores, options.multi_class == "ovo")
-        if self.probability:
-            raise NotFittedError(
-                "predict_proba needs a model that was fitted with probability=True: fit again"
-            )
         if options.multi_class == "multinomial":
             return softmax(splits.each_class(scores.T).T)
         # One-vs-rest with the logistic loss: each class by itself, then scaled to sum to 1.

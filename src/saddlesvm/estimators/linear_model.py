@@ -32,7 +32,6 @@ from saddlesvm.estimators.base import (
 from saddlesvm.estimators.C_range import GAP
 from saddlesvm.estimators.certified_path import CertifiedPath
 from saddlesvm.estimators.fitted import Fitted, fetch_weights, fitted_value, former_fit
-from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.proof_files import write_proof
@@ -224,11 +223,8 @@ class LinearModel(Estimator):
         # An ordinary fit, from the last one with warm_start; weights stay on the rows' device.
         if start is None and self.warm_start and self._fitted is not None:
             start = former_fit(fitted_value(self))
-        complete = calibrate if option_of(self, "probability") else None
         reported = self if has_callbacks(self) else None
-        fitted = fit_rows(
-            self._options(), X, y, sample_weight, start=start, reported=reported, complete=complete
-        )
+        fitted = fit_rows(self._options(), X, y, sample_weight, start=start, reported=reported)
         if not isinstance(X, np.ndarray) and is_on_device(X):
             return self._hold_on_device(fitted, X)
         return self._hold(fitted)

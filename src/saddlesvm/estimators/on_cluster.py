@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
 # Options that a fit on a cluster does not have: their defaults, and what there is instead.
 FOR_ONE_MACHINE = {
-    "probability": (False, "fit saddlesvm.LinearSVC to rows in memory"),
     "warm_start": (False, "every fit begins anew"),
     "keep": ("best", "the best certified model is kept"),
     "gap": (0.0, "give tol, the relative gap"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,7 @@ from sklearn.base import clone
 from saddlesvm.data.label_checks import encode_classes
 from saddlesvm.estimators.base import Labels, Training, option_of
 from saddlesvm.estimators.fitted import Fitted, copy_options, former_fit, give_features
-from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.solve import fit_part, rows_for_parts
-from saddlesvm.fit.outcome import Outcome
 from saddlesvm.multiclass.linear_fit import FitRows
 
 
@@ -60,7 +57,7 @@ class PartFits:
         self.y = y
         self.weights = weights
         self.chosen = chosen
-        options = clone(template).set_params(warm_start=True, C=1.0, probability=False)
+        options = clone(template).set_params(warm_start=True, C=1.0)
         self.options: Any = give_features(options, {"n_features_in_": X.shape[1]})
         # A fold may lack a class that other rows have.
         known = y if chosen is None else y[chosen]
@@ -97,20 +94,6 @@ class PartFits:
     def fit(self, C: float, former: Fitted | None = None) -> Fitted:
         """Fit with this C, from the end of an earlier fit to these rows."""
         return fit_part(self.options_at(C), self.X, self.posed, self.ready, former_fit(former))
-
-    def calibrate(self, fitted: Fitted) -> Fitted:
-        """Return a fit with the sigmoids that the template asks for; unchanged if for none."""
-        if not option_of(self.template, "probability") or fitted.outcome is Outcome.INTERRUPTED:
-            return fitted
-        n = self.y.size
-        chosen = np.ones(n, dtype=bool) if self.chosen is None else self.chosen
-        alone = replace(
-            fitted,
-            template=copy_options(fitted.template, probability=True),
-            duals=fitted.duals[:, np.flatnonzero(chosen)],
-        )
-        weights = None if self.weights is None else self.weights[chosen]
-        return calibrate(alone, self.X[chosen], self.y[chosen], weights)
 
 
 def rows_of_fold(whole: PartFits, train: Any) -> tuple[np.ndarray, np.ndarray | None]:

@@ -212,8 +212,6 @@ class PathSearch:
         """Fit at C, begun between two fits, at the lower one if there is no other, or at zero."""
         left = self._seconds_left()
         shown = {"C": C, "lam": None, "tol": FIT_SHARE * self.gap}
-        if option_of(self.template, "probability"):  # the curves are for a model that was chosen
-            shown["probability"] = False
         options = clone(self.template).set_params(**shown)
         working = clone(options).set_params(
             warm_start=True,

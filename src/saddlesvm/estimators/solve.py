@@ -6,8 +6,7 @@ that are checked already, for folds and proofs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,6 @@ from saddlesvm.rows.memory_plan import (
     does_not_fit,
     memory_bytes,
 )
-from saddlesvm.runtime.clock import limit_to_share
 from saddlesvm.runtime.data_types import Matrix, RowsLike
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.newton import Newton
@@ -51,12 +49,9 @@ if TYPE_CHECKING:
 DUAL_BYTES = 12  # of a dual variable in a CSR array: its value and its column
 # A model of several problems with a smooth loss keeps dual variables of so many bytes; guessed.
 MOST_DUALS = 2**28
-# Share of max_time for a fit if probabilities are computed after it; guessed.
-TIME_BEFORE_THE_REST = 0.75
 # Calls from the warning of a fit to the user's call of fit(), so that the warning names his line.
 CALLS_TO_USER = 6
 
-Complete = Callable[[Fitted, Design, Any, Any], Fitted]
 Start = FormerFit | GivenStart
 
 
@@ -68,7 +63,6 @@ def fit_rows(
     *,
     start: Start | None = None,
     reported: object = None,
-    complete: Complete | None = None,
 ) -> Fitted:
     """Fit a linear model to all rows.
 
@@ -82,8 +76,6 @@ def fit_rows(
         The starting point.
     reported : estimator, optional
         The estimator whose scikit-learn callbacks hear of the fit, if it has any.
-    complete : callable, optional
-        Returns the fit with what follows from it and the data, such as a calibration.
     """
     template._check_options()
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
@@ -93,9 +85,7 @@ def fit_rows(
         known = known_attributes(template, posed.labels)
         tasks = FitTasks(reported, known, design.X, y, sample_weight, len(posed.problems))
 
-    # What follows the fit has to end with max_time, too.
-    with nullcontext() if complete is None else limit_to_share(TIME_BEFORE_THE_REST):
-        results, linear = solve(template, design, posed, tasks, start)
+    results, linear = solve(template, design, posed, tasks, start)
 
     # What the fit leaves behind; data that are in memory, for proofs that are asked for later.
     reads_blocks = linear.rows.in_files
@@ -110,8 +100,6 @@ def fit_rows(
         single_target=posed.labels is None and not has_columns(y),
         data=Data(design.X, y, sample_weight) if keeps_data else None,
     )
-    if complete is not None:
-        fitted = complete(fitted, design, y, sample_weight)
     if tasks is not None:
         tasks.end(fitted.attributes)
     return fitted

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from saddlesvm.estimators.base import apply_limits, option_of
+from saddlesvm.estimators.base import apply_limits
 from saddlesvm.estimators.fitted import Fitted
-from saddlesvm.estimators.held_out import calibrate
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
@@ -25,12 +24,11 @@ def fit_copy(
     sample_weight: ArrayLike | None = None,
     **given: Any,
 ) -> Fitted:
-    """Fit a model within the `max_time` of its template, with the probabilities that it asks for.
+    """Fit a model within the `max_time` of its template.
 
     :func:`~saddlesvm.estimators.solve.fit_rows` has all arguments.
     """
-    complete = calibrate if option_of(template, "probability") else None
     with apply_limits(template):
         compiled_before = seconds_compiling()
-        fitted = fit_rows(template, X, y, sample_weight, complete=complete, **given)
+        fitted = fit_rows(template, X, y, sample_weight, **given)
     return replace(fitted, seconds_compiling=seconds_compiling() - compiled_before)

@@ -94,10 +94,6 @@ def model_verdict(model: Estimator, quality: dict[str, str]) -> list[str]:
             sentences.append(
                 f"Decisions: the exact optimum provably decides alike for {value} {rows}."
             )
-    if getattr(model, "probability", False):
-        sentences.append(
-            "Decisions: none is proven, because the labels come from calibrated probabilities."
-        )
     scores = [
         f"{name} {value}" for name, value in quality.items() if "accuracy" in name or "R2" in name
     ]

@@ -31,7 +31,6 @@ ARRAYS = {
     "duals": "f",
     "classes": "biufUS",
     "feature_names": "U",
-    "calibration": "f",
     "epochs": "fi",
     "support": "i",
     "vectors": "f",
@@ -173,8 +172,6 @@ def check_shapes(found: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
         is_precomputed = meta["kernel"]["metric"] == "precomputed"
         rows = count_kernel_rows(found, width, count, is_precomputed)
     require(found["intercept"].shape == (rows,), "intercept", found["intercept"])
-    if "calibration" in found:
-        require(found["calibration"].shape == (rows, 2), "calibration", found["calibration"])
 
 
 def require(is_fine: bool, name: str, array: np.ndarray) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 from skl2onnx import to_onnx as skl2onnx_to_onnx
 from sklearn import svm
 from sklearn.base import is_classifier
-from sklearn.calibration import CalibratedClassifierCV, _CalibratedClassifier, _SigmoidCalibration
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -177,8 +176,6 @@ def _linear_classifier(model: Estimator) -> BaseEstimator:
         raise ValueError("ONNX has no counterpart for pairs of classes: use multi_class='ovr'")
     coef, intercept = _weights(model)
     classes = _labels(model.classes_)
-    if model.probability:
-        return _calibrate(_with_weights(svm.LinearSVC(), coef, intercept, classes), model)
     is_joint = model.multi_class == "multinomial"
     if not is_joint and loss_name(model._check_options()) != "logistic":
         return _with_weights(svm.LinearSVC(), coef, intercept, classes)
@@ -206,23 +203,6 @@ def _with_weights(
     made.classes_ = classes
     made.n_features_in_ = made.coef_.shape[1]
     return made
-
-
-def _calibrate(made: BaseEstimator, model: Estimator) -> CalibratedClassifierCV:
-    """Return a classifier with the sigmoids of a model over the scores of each class."""
-    sigmoids = []
-    for slope, offset in model.calibration_:
-        sigmoid = _SigmoidCalibration()
-        # Platt's sigmoid is 1 / (1 + exp(a z + b)): both signs are the opposite of ours.
-        sigmoid.a_ = -slope
-        sigmoid.b_ = -offset
-        sigmoids.append(sigmoid)
-    over = CalibratedClassifierCV(made, method="sigmoid")
-    parts = _CalibratedClassifier(made, sigmoids, classes=made.classes_, method="sigmoid")
-    over.calibrated_classifiers_ = [parts]
-    over.classes_ = made.classes_
-    over.n_features_in_ = made.n_features_in_
-    return over
 
 
 def _labels(classes: np.ndarray) -> np.ndarray:
