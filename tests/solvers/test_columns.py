@@ -210,3 +210,12 @@ def test_projected_multipliers_prove_more_than_scaled_ones(kind: str, sparse: bo
     assert scaled < projected <= state.best.primal
     assert np.abs(pull)[:-1].max() <= l1[0] * (1.0 + 1e-4)
     assert state.best.primal - projected <= 0.1 * (state.best.primal - scaled)
+
+
+def test_nothing_is_projected_where_the_pull_is_within_its_bounds() -> None:
+    problem = problem_of(Logistic(), L1(50.0))
+    solver = Columns()
+    state = solver.init(problem, 0)
+    answers = answers_at(smoothed_terms(problem, state.centre, 0.0), state.z)
+    near = solver._project(problem, state, answers, 1e-3)
+    assert np.array_equal(near, problem.scatter(answers.alpha))

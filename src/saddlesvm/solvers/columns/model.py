@@ -220,6 +220,10 @@ class WorkingSet:
         ``B X_W p`` with ``X_W' B X_W p = wanted``. The equations are solved to an error of about
         `tolerance`, with the rows that bend.
         """
+        change = np.zeros(bend.size)
+        largest = float(np.abs(wanted).max(initial=0.0))
+        if largest <= tolerance:
+            return change
         part, rows = self._bending_rows(bend, HARDLY)
         own = bend[rows]
         diagonal = np.maximum(part._bends(own), TINY)
@@ -227,9 +231,8 @@ class WorkingSet:
         def product(p: np.ndarray) -> np.ndarray:
             return part.slopes(own * part.change_of_margins(p)) + DAMPED * diagonal * p
 
-        forcing = min(MODEL_FORCING, tolerance / float(np.abs(wanted).max()))
+        forcing = min(MODEL_FORCING, tolerance / largest)
         p, _ = conjugate_gradients(product, lambda r: r / diagonal, wanted, MOST_PRODUCTS, forcing)
-        change = np.zeros(bend.size)
         change[rows] = own * part.change_of_margins(p)
         return change
 

@@ -140,7 +140,8 @@ class ColumnsState(State):
     damping : float
         What is added to the diagonal of models, relative to it.
     projected : float
-        The gap that the last projection of the multipliers left; infinite before.
+        The gap that the last projection of the multipliers left; infinite before, 0 if it hardly
+        helped.
     features : ndarray of shape (m,)
         The working set.
     """
@@ -407,10 +408,15 @@ class Columns(SolverBase):
         state.alpha = answers.alpha
         state.best.keep((primal, dual), state.w, dual_point)
         if self._may_project(problem, state, target):
+            before = state.best.relative_gap
             near = self._project(problem, state, answers, target)
             higher, dual_point, near_pull = bring_inside(problem, near, dual_weights(problem, near))
             state.best.keep((primal, higher), state.w, dual_point)
+            # A projection that hardly helps is not tried again: few rows bend, or features depend
+            # on each other.
             state.projected = state.best.relative_gap
+            if state.projected > 0.5 * before:
+                state.projected = 0.0
             if higher > dual:
                 dual = higher
                 pull = near_pull
