@@ -25,7 +25,7 @@ from saddlesvm.estimators.linear_model import LinearModel
 from saddlesvm.problem.losses import loss_name, make_loss
 from saddlesvm.rows.scores import dense_weights
 
-# The losses of LIBLINEAR's solvers, and the solver for each loss.
+# LIBLINEAR's solvers and their losses. A file that is written names the first solver of its loss.
 LOSS_OF_SOLVER = {
     "L2R_LR": "logistic",
     "L2R_LR_DUAL": "logistic",
@@ -35,19 +35,14 @@ LOSS_OF_SOLVER = {
     "L1R_L2LOSS_SVC": "squared_hinge",
     "L2R_L1LOSS_SVC_DUAL": "hinge",
     "MCSVM_CS": "hinge",
-    "L2R_L2LOSS_SVR": "squared_epsilon_insensitive",
     "L2R_L2LOSS_SVR_DUAL": "squared_epsilon_insensitive",
+    "L2R_L2LOSS_SVR": "squared_epsilon_insensitive",
     "L2R_L1LOSS_SVR_DUAL": "epsilon_insensitive",
 }
-SOLVER_OF_LOSS = {
-    "hinge": "L2R_L1LOSS_SVC_DUAL",
-    "squared_hinge": "L2R_L2LOSS_SVC_DUAL",
-    "logistic": "L2R_LR",
-    "epsilon_insensitive": "L2R_L1LOSS_SVR_DUAL",
-    "absolute": "L2R_L1LOSS_SVR_DUAL",
-    "squared_epsilon_insensitive": "L2R_L2LOSS_SVR_DUAL",
-    "squared": "L2R_L2LOSS_SVR_DUAL",
-}
+SOLVER_OF_LOSS = {loss: solver for solver, loss in reversed(LOSS_OF_SOLVER.items())}
+# Losses without a dead zone are those with a zone of width 0.
+SOLVER_OF_LOSS["absolute"] = SOLVER_OF_LOSS["epsilon_insensitive"]
+SOLVER_OF_LOSS["squared"] = SOLVER_OF_LOSS["squared_epsilon_insensitive"]
 CRAMMER_SINGER = "MCSVM_CS"
 NEEDED_LINES = ("solver_type", "nr_class", "nr_feature", "bias")
 
