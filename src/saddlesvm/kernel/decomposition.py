@@ -194,7 +194,7 @@ class Decomposition(SolverBase):
         """Improve the rows whose kernel rows are held and which a violating pair may contain."""
         held = table_of(problem)
         active = np.flatnonzero(find_contenders(problem, state) & (held.table.slots >= 0))
-        if active.size > SHRINK_BELOW * problem.n:
+        if active.size == 0 or active.size > SHRINK_BELOW * problem.n:
             return
         before = state.beta[active]
         slots = held.table.slots[active]
