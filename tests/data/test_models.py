@@ -15,10 +15,10 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from saddlesvm import LinearSVC, LinearSVCCV
-from saddlesvm.data import DataError, atomic_write, load_model, save_model
+from saddlesvm.data import DataError, atomic_write
 from saddlesvm.data.archives import Archive
 from saddlesvm.data.errors import write_page
-from saddlesvm.data.model_file import FORMAT_VERSION, is_model
+from saddlesvm.data.model_file import FORMAT_VERSION, is_model, load_model, save_model
 from saddlesvm.models.persistence import load, save
 
 ARRAYS = {

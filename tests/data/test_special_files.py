@@ -13,7 +13,8 @@ import pytest
 
 from saddlesvm import LinearSVC
 from saddlesvm.cli import main
-from saddlesvm.data import DataError, Store, convert, load_model, read, save_model
+from saddlesvm.data import DataError, Store, convert, read
+from saddlesvm.data.model_file import load_model, save_model
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.models.liblinear_models import save_liblinear
 from saddlesvm.models.persistence import load, save

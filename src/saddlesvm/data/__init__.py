@@ -1,4 +1,4 @@
-"""Readers and writers: data files, the bundled sets, saved models."""
+"""Readers and writers: data files, the bundled sets, stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         DataError as DataError,
         atomic_write as atomic_write,
     )
-    from saddlesvm.data.model_file import load_model as load_model, save_model as save_model
     from saddlesvm.data.readers import load_bundled as load_bundled, read as read
     from saddlesvm.data.store import Store as Store
     from saddlesvm.data.store_writer import StoreWriter as StoreWriter
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 NAMES = {
     "saddlesvm.data.conversion": "convert",
     "saddlesvm.data.errors": "BUNDLED DataError atomic_write",
-    "saddlesvm.data.model_file": "load_model save_model",
     "saddlesvm.data.readers": "load_bundled read",
     "saddlesvm.data.store": "Store",
     "saddlesvm.data.store_writer": "StoreWriter",

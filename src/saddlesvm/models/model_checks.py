@@ -85,7 +85,7 @@ def check_meta(meta: Mapping[str, Any], options: tuple[str, ...]) -> None:
     Parameters
     ----------
     meta : dict
-        As :func:`saddlesvm.data.load_model` returns it.
+        As :func:`~saddlesvm.data.model_file.load_model` returns it.
     options : tuple of str
         The names of the parameters that a file holds.
     """

@@ -15,10 +15,10 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from saddlesvm.data import DataError, load_model, save_model
+from saddlesvm.data import DataError
 from saddlesvm.data.archives import DAMAGE, shorten_text
 from saddlesvm.data.errors import refuse_special
-from saddlesvm.data.model_file import is_model
+from saddlesvm.data.model_file import is_model, load_model, save_model
 from saddlesvm.data.model_text import LIBSVM_START, begins_with
 from saddlesvm.estimators import register
 from saddlesvm.estimators.base import Labels
