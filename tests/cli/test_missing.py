@@ -103,7 +103,7 @@ def test_only_tables_have_gaps_to_treat(data: str, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("how", ["drop", "mean"])
+@pytest.mark.parametrize("how", ["drop", "mean", "median"])
 def test_a_store_is_made_without_missing_values(
     how: str, ending: str, gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

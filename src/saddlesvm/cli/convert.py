@@ -14,6 +14,7 @@ from saddlesvm.cli.console import print_error
 from saddlesvm.cli.options import JSON, reading_options
 from saddlesvm.cli.values import DATA
 from saddlesvm.data.reading import Reading
+from saddlesvm.runtime.option_names import MISSING_VALUES
 
 
 def check_sources(
@@ -47,8 +48,9 @@ def check_sources(
 @reading_options(
     click.option(
         "--missing",
-        type=click.Choice(["error", "drop", "mean"]),
-        help="Missing values: error, drop (their rows), or fill in the mean of the column.",
+        type=click.Choice(MISSING_VALUES),
+        metavar="HOW",
+        help="Missing values: error, drop (their rows), or fill in mean or median of the column.",
     ),
 )
 @JSON
