@@ -13,6 +13,7 @@ summation; Ogita, Rump and Oishi (2005), "Accurate sum and dot product", for sum
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -22,8 +23,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.small_types import widen
 
 FAN = 8  # terms of a sum; a guess: fewer make more levels, and arrays of sums
-LEVELS = 3  # of sums within a chunk of a dense array
-CHUNK = FAN**LEVELS  # rows
+CHUNK = FAN**3  # rows of a dense array that are widened at once
 SPLITTER = 2.0**27 + 1.0  # times a double: what parts it in halves (Dekker 1971)
 PRODUCT_UNITS = 4  # roundings of a term beside its sums: two products, the virtual feature's
 
@@ -37,16 +37,21 @@ def pulled_by_short_sums(problem: Problem, alpha: np.ndarray) -> NearPull:
     # sum_i a_i x_ij and, rounded in any order, sum_i |a_i x_ij|.
     if X.sparse:
         rows = X.matrix
-        features, units = _sum_sparse(rows, a)
+        features, units = _sum_short(rows, a)
         # abs(rows) would sort the indices.
         absolute = sparse.csr_array((np.abs(X.data), X.indices, X.indptr), shape=rows.shape)
         sizes = absolute.T @ np.abs(a)
     else:
-        features, units = _sum_dense(X.values, a)
+        # The sums of chunks, which are widened one after the other, are added up in the same way.
+        sums = []
         sizes = np.zeros(problem.n_features)
         for start in range(0, a.size, CHUNK):
             part = slice(start, start + CHUNK)
-            sizes += np.abs(a[part]) @ np.abs(widen(X.values[part]))
+            values = widen(X.values[part], np.float64)
+            sums.append(_sum_short(values, a[part]))
+            sizes += np.abs(a[part]) @ np.abs(values)
+        features, units = _sum_short(np.stack([found for found, _ in sums]), np.ones(len(sums)))
+        units += max(met for _, met in sums)
 
     # The virtual feature is constant: math.fsum adds its terms exactly.
     pull = problem.C * np.append(features, X.bias * math.fsum(a.tolist()))
@@ -115,45 +120,18 @@ def _sum_in_pairs(terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return terms[0], low
 
 
-def _sum_sparse(rows: sparse.csr_array, a: np.ndarray) -> tuple[np.ndarray, int]:
-    """``a @ rows`` and the additions that a term went through."""
-    sums = rows
+def _sum_short(rows: Any, a: np.ndarray) -> tuple[np.ndarray, int]:
+    """``a @ rows`` of a sparse or a dense array, and the additions that a term went through."""
     factors = a
     units = 0
-    while sums.shape[0] > 1:
-        # A product with a matrix that has FAN rows in each of its own adds them up.
-        count = sums.shape[0]
+    while units == 0 or rows.shape[0] > 1:
+        # A product with a matrix that has FAN neighbouring rows in each of its own adds them up.
+        count = rows.shape[0]
         starts = np.append(np.arange(0, count, FAN), count)
         shape = (starts.size - 1, count)
-        sums = sparse.csr_array((factors, np.arange(count), starts), shape=shape) @ sums
-        factors = np.ones(sums.shape[0])
+        rows = sparse.csr_array((factors, np.arange(count), starts), shape=shape) @ rows
+        factors = np.ones(rows.shape[0])
         units += FAN
-    if units:
-        return sums.toarray()[0], units
-    return a[0] * sums.toarray()[0].astype(np.float64), units
-
-
-def _sum_dense(rows: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, int]:
-    """``a @ rows`` of a dense array and the additions that a term went through."""
-    d = rows.shape[1]
-    units = LEVELS * FAN
-    sums = np.zeros((-(-a.size // CHUNK), d))
-    terms = np.zeros((CHUNK, d))
-    for k in range(len(sums)):
-        part = slice(k * CHUNK, min((k + 1) * CHUNK, a.size))
-        size = part.stop - part.start
-        np.multiply(a[part, None], widen(rows[part]), out=terms[:size])
-        # The last chunk is filled up with zeros.
-        terms[size:] = 0.0
-        found = terms
-        # FAN terms at a time: after LEVELS sums a single row is left.
-        for _ in range(LEVELS):
-            found = found.reshape(-1, FAN, d).sum(axis=1)
-        sums[k] = found[0]
-    # The chunks' sums, FAN at a time.
-    while len(sums) > 1:
-        padded = np.zeros((-(-len(sums) // FAN) * FAN, d))
-        padded[: len(sums)] = sums
-        sums = padded.reshape(-1, FAN, d).sum(axis=1)
-        units += FAN
-    return sums[0], units
+    if sparse.issparse(rows):
+        rows = rows.toarray()
+    return rows[0], units
