@@ -274,25 +274,18 @@ def test_norms_in_threads_are_those_of_one(layout: str, monkeypatch: pytest.Monk
     assert (squared_norms(X, 3) == squared_norms(X)).all()
 
 
-@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("width", [0, 1, 20, 70, 300, 600, 3000])
-def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, whole: bool, width: int) -> None:
-    """Whichever way suits the processor: the bodies that Numba compiles, with a note in place of the instruction."""
-    n, fetched, ends = 40, [], []
+def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, width: int) -> None:
+    """The bodies that Numba compiles, with a note in place of the instruction."""
+    n, fetched = 40, []
 
     def note(array: np.ndarray, start: int, stop: int) -> None:
         assert 0 <= start <= stop <= array.size
         fetched.append(int(start) // max(width, 1))
 
-    def note_end(array: np.ndarray, byte: int) -> None:
-        assert 0 <= byte < array.nbytes
-        ends.append(divmod(int(byte), 4 * width))
-
     X = as_rows(np.zeros((n, width), F32))
     types = [numba.typeof(part) for part in (X, np.arange(n))]
-    notes = {"prefetch_range": note, "prefetch_range_far": note, "prefetch_line_far": note_end}
-    for name, replacement in {"fetches_whole_rows": lambda: whole, **notes}.items():
-        monkeypatch.setattr(prefetch, name, replacement)
+    monkeypatch.setattr(prefetch, "prefetch_range", note)
     order = np.random.default_rng(0).permutation(n)
     row_ahead = prefetch._pick_row_ahead(types[0], types[1], numba.int64, numba.int64)
     for p in range(n):
@@ -300,11 +293,6 @@ def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, whole
         assert len(fetched) <= p + 1
     assert width == 0 or list(order[n - len(fetched) :]) == fetched
     assert len(fetched) >= n - 16
-    assert len(ends) == (
-        2 * max(0, n - max(prefetch.ENDS_BYTES // (4 * width), prefetch.ENDS_LEAST)) if whole and width else 0
-    )
-    assert ends == [(i, end) for i in order[n - len(ends) // 2 :] for end in (0, 4 * width - 1)]
-    monkeypatch.setattr(prefetch, "row_ahead", row_ahead)
     next_ahead, places = prefetch._pick_next_ahead(types[0], types[1], numba.int64), np.arange(0, n, 2)
     fetched.clear()
     for k in range(places.size):
