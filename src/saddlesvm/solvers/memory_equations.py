@@ -56,7 +56,7 @@ SPARSE_ROWS_PER_PASS = 24.0
 BLAS_SPEED = 3e10
 SQUARES_SPEED = 6e10
 LOOP_SPEED = 1e9
-DENSE_SPEED = 4e10  # bytes of dense rows a second, read by the BLAS; measured, 784 features
+DENSE_SPEED = 2.5e10  # bytes of dense rows a second, read by the BLAS; measured, 784 features
 CALLS = 1e-5  # seconds of a call; guessed
 
 # Conjugate gradients.
@@ -488,7 +488,9 @@ def list_ways(
             if count <= MOST_OF_ROWS * rows:
                 # Conjugate gradients bring the error to 2 per_feature^(-k/2) in k iterations.
                 iterations = math.ceil(2.0 * math.log(2.0 / FORCING) / math.log(per_feature))
-                products = iterations * seconds_of_product(rows, values_per_row, value_bytes)
+                # To gather the rows that bend takes as long as a product.
+                product = seconds_of_product(rows, values_per_row, value_bytes)
+                products = (iterations + 1) * product
                 seconds = count * outer * FLOAT32_SHARE + factor + products
                 found.append(Way(SHARE, seconds, count))
     if rows <= min(most, SPANNING * side):
