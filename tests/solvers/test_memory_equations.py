@@ -12,6 +12,7 @@ from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.matrix import as_rows
 from saddlesvm.rows.places import Memory
+from saddlesvm.solvers.equations import conjugate_gradients
 from saddlesvm.solvers.memory_equations import SHARE, FeatureFactor, MemoryEquations
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.search import find_least
@@ -86,6 +87,25 @@ def test_a_share_of_dense_rows_solves_the_equations_of_all() -> None:
     residual = matrix @ found + point.gradient
     assert equations.way == SHARE
     assert np.linalg.norm(residual) <= 0.01 * np.linalg.norm(point.gradient)
+
+
+def test_a_share_is_a_good_preconditioner_where_few_rows_bend_much() -> None:
+    """At scores far from zero the second derivatives of the logistic loss differ by orders of magnitude."""
+    random = np.random.default_rng(3)
+    n, d = 8_000, 300
+    values = random.standard_normal((n, d)).astype(np.float32)
+    y = np.where(values[:, 0] > 0.0, 1.0, -1.0)
+    problem = make_problem(as_rows(values, 1.0), y, make_loss("logistic"), C=100.0, intercept="regularized")
+    task = Newton()._task(problem, Newton().init(problem, 0))
+    W = np.zeros(d + 1)
+    W[0] = 12.0
+    point = evaluate(task, W, np.empty(0), 0.0)
+    equations = MemoryEquations(task)
+    equations.take_bends(task.C * task.machine.bend(slice(0, n), point.Z, point.A, np.empty(0), 0.0))
+    factor = equations.factor_of_share(4 * d, True)
+    found, is_solved = conjugate_gradients(equations.multiply, factor.solve, -point.gradient, 8, 0.1)
+    assert is_solved
+    assert np.vdot(found, point.gradient) < 0.0
 
 
 @pytest.mark.parametrize("seed", range(40))

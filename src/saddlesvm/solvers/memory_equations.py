@@ -7,7 +7,8 @@
 The factor of a share with many rows a feature solves the equations alone. That of a smaller share
 is the preconditioner of conjugate gradients: with r rows a feature, the eigenvalues of its matrix
 lie between (1 - r^-1/2)^2 and (1 + r^-1/2)^2 times those of the whole (Marchenko and Pastur 1967),
-so that each iteration divides the error by r^1/2.
+so that each iteration divides the error by r^1/2. The rows of a share are drawn in proportion to
+what they add to the matrix: at large C a few rows carry most of the logistic loss's curvature.
 
 A factor of all rows that bend serves on while few of them change: it then is the preconditioner of
 conjugate gradients with the present matrix, which take an iteration for each row that has changed,

@@ -15,8 +15,10 @@ Newton's steps bring the first term to zero. The second is zero for a smooth los
 kinks, the centre moves to the dual variables and q shrinks when the first term is small beside it
 (Rockafellar 1976).
 
-A step is a direction and a pass that evaluates its end. If the objective slopes upwards there, a
-search along the line (:mod:`saddlesvm.solvers.search`) goes back; it needs scores only.
+A step is a direction and a search along it (:mod:`saddlesvm.solvers.search`): scores are linear
+along the line, so that slopes need the scores of its two ends, and no row. Then the rows are
+visited whose dual variables have changed. Where no scores are kept, a pass evaluates the end of the
+step, and the next one a place before it if the objective rises there.
 Large problems begin at the solution of a share of the rows.
 
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large
@@ -80,6 +82,9 @@ MOST_OF_SHARE = 30  # passes over the share at most; guessed
 # A step that leaves more than this share of the gap is slow: its equations do not serve again, or
 # the next ones are made of more rows; guessed.
 SLOW = 0.3
+# The same for one score a row in memory, where new equations take little longer than a pass;
+# measured on a9a, logistic.
+SLOW_IN_MEMORY = 0.1
 
 # The proximal point method: the centre moves if the first term of the gap is at most CLOSE times
 # the second. Then q is divided by the factor of the first pair (most steps, factor) that has at
@@ -343,7 +348,10 @@ def take_step(task: Task, state: NewtonState, point: EvaluatedPoint, gap: float)
     equations = work.equations if task.keeps_factor and state.q == 0.0 else None
     if equations is not None and not equations.serves:
         equations = None
-    is_slow = gap > SLOW * state.gap_before
+    least_share = SLOW
+    if task.keeps_scores and not task.machine.columns:
+        least_share = SLOW_IN_MEMORY
+    is_slow = gap > least_share * state.gap_before
     if equations is not None and start is not None:
         equations.learn(point.W - start.W, point.gradient - start.gradient)
     # If even corrected equations are slow, the next ones are made of twice as many rows.
@@ -607,10 +615,16 @@ def finish_step(task: Task, state: NewtonState, start: EvaluatedPoint) -> Evalua
     A, sums = respond_all(task, Z, state.centre, state.q)
     first_slope = float(np.vdot(start.gradient, D))
     last_slope = slope_with(W, A)
-    # So much of a slope may be rounding of the scores.
-    unit = float(np.finfo(task.place.kind).eps)
-    rounding = SLOPE_ROUNDING * unit * task.C * float(np.abs(A * rounded).sum())
-    if first_slope < -rounding and abs(last_slope) > EXACT * abs(first_slope):
+    is_far = abs(last_slope) > EXACT * abs(first_slope)
+    if task.machine.columns:
+        # With several scores a row, a search takes as long as products: it only goes back.
+        is_far = last_slope > TOO_STEEP * abs(first_slope)
+    if is_far:
+        # So much of a slope may be rounding of the scores.
+        unit = float(np.finfo(task.place.kind).eps)
+        rounding = SLOPE_ROUNDING * unit * task.C * float(np.abs(A * rounded).sum())
+        is_far = first_slope < -rounding
+    if is_far:
         t = find_least(slope_at, first_slope, last_slope)
         W = start.W + t * D
         Z = start.Z + t * dZ

@@ -327,11 +327,11 @@ def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
 
 def pull_of(place: Memory, A: np.ndarray) -> np.ndarray:
     """Return ``sum_i a_i x_i``, by a pass over the rows whose dual variables are not zero."""
-    rows = np.flatnonzero(A.reshape(place.n, -1).any(axis=1))
-    # Copying rows pays if they are fewer than half.
-    if 2 * rows.size >= place.n:
-        rows = np.arange(place.n)
-    return place.pull_some(rows, A[rows])
+    # Copying the rows that pull pays if they are fewer than half.
+    rows = np.flatnonzero(A) if A.ndim == 1 else np.flatnonzero(A.any(axis=1))
+    if 2 * rows.size < place.n:
+        return place.pull_some(rows, A[rows])
+    return place.pull_some(np.arange(place.n), A)
 
 
 def objective_at_zero(task: Task) -> float:
