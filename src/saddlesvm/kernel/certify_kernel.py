@@ -36,8 +36,7 @@ from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.nu_machines import Machine
 from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
-from saddlesvm.multiclass.splits import sub_problems_of
-from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.rows.scores import dense_weights
 
@@ -166,11 +165,12 @@ def kernel_certificates(
     kernel = getattr(model, "kernel_", None) or make_kernel(own, X, None)
     options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
     # A classifier poses a problem for each pair of classes; all others pose one.
+    subs: Sequence[SubProblem]
     if hasattr(model, "classes_"):
         codes = find_codes(check_labels(y, n), model.classes_)
         posing_model = own if isinstance(model, KernelMachine) else model
         weights = weigh_by_class(posing_model, model.classes_, codes, weights)
-        subs = pair_subs(codes, model.classes_)
+        subs = Pairs(codes, model.classes_)
     elif name == "OneClassSVM":
         subs = [SubProblem(0, "", np.zeros(n))]
     else:
@@ -251,10 +251,11 @@ def certify_expansions(
     if has_hard_margin(own):
         raise ValueError("points are judged in a problem with a finite C; got C=inf: give one")
     options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
+    subs: Sequence[SubProblem]
     if isinstance(own, SVC):
         classes, codes = encode_classes(check_labels(y, n))
         weights = weigh_by_class(own, classes, codes, weights)
-        subs = list(pair_subs(codes, classes))
+        subs = Pairs(codes, classes)
     else:
         subs = [SubProblem(0, "", check_targets(y, n))]
     # The model to judge: coefficients of the points and an intercept, for each problem.
@@ -339,11 +340,6 @@ def weigh_by_class(
     if weights is None:
         return factors[codes]
     return factors[codes] * weights
-
-
-def pair_subs(codes: np.ndarray, classes: np.ndarray) -> Sequence[SubProblem]:
-    """Return the problem of each pair of classes."""
-    return sub_problems_of("ovo" if classes.size > 2 else "ovr", codes, classes)
 
 
 def point_of_model(

@@ -32,6 +32,7 @@ from Wen and others (2018), "ThunderSVM".
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -60,6 +61,7 @@ from saddlesvm.kernel.pair_ascent import (
     program_over,
     submatrix,
 )  # fmt: skip
+from saddlesvm.kernel.row_blocks import BYTES
 from saddlesvm.kernel.row_table import ABSENT, NEEDED, RowTable
 from saddlesvm.problem.certificate import Evaluation, KernelPoint
 from saddlesvm.runtime.clock import clock
@@ -95,7 +97,9 @@ class Decomposition(SolverBase):
         values, whose kernel rows are cheap.
     working_set : int, default=2048
         Largest number of rows that a step changes, including rows whose kernel rows are in the
-        cache. Up to 4,096 rows whose kernel matrix fits into the cache are a single working set.
+        cache. It grows with the support vectors within their bounds, up to a set whose kernel
+        matrix takes the memory of the cache. Up to 4,096 rows whose kernel matrix fits into the
+        cache are a single working set.
     shrinking : bool, default=True
         Skip rows that stay outside the margin, until the certificate is computed.
     """
@@ -306,7 +310,12 @@ class Decomposition(SolverBase):
 
     def choose_working_set(self, problem: KernelProblem, state: KernelState) -> np.ndarray:
         """Return positions of the rows to change: at most `block` outside the cache."""
-        most = min(self.working_set, state.rows.capacity)
+        # Free support vectors depend on each other: a set without some of them takes many more
+        # steps. The matrix of the set, in float32, may take as much memory as the cache.
+        is_free = (state.beta > state.low) & (state.beta < state.high) & (state.beta != 0.0)
+        most_in_memory = math.isqrt(int(problem.cache_size * 2**20 / BYTES))
+        wanted = max(self.working_set, min(int(np.count_nonzero(is_free)), most_in_memory))
+        most = min(wanted, state.rows.capacity)
         block = self.block
         if problem.values_per_row <= FEW_VALUES:
             block = MORE_ROWS * self.block
