@@ -11,10 +11,8 @@ from saddlesvm.solvers.smoothed import add_outer_sparse
 
 # Values of a block of rows that are widened to float64, or transposed, at once; a guess.
 BLOCK_VALUES = 1_000_000
-# Operations a second, of which only the ratios matter; measured on one core.
+# Operations a second of the BLAS, of which only ratios to other costs matter; measured.
 BLAS_SPEED = 3e10
-SYRK_SPEED = 6e10
-LOOP_SPEED = 1e9
 LIFTS = 1e-4  # share of the largest diagonal that may be added to a matrix, at most; a guess
 
 

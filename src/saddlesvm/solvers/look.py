@@ -68,11 +68,6 @@ class Look(NamedTuple):
     draw_seed: int = 0
     signs: bool = False
 
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes that are sent."""
-        return self.W.nbytes + self.line_start.nbytes + self.product.nbytes
-
     def of_share(self, share: float) -> Look:
         """Return the question for a share of the rows, which is the same."""
         return self

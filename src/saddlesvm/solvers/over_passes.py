@@ -75,12 +75,6 @@ class PassSums:
         """The rows taken along, in pieces."""
         return [piece for value in self.values if isinstance(value, list) for piece in value]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        arrays = [value for value in self.values if not isinstance(value, list)]
-        return sum(value.nbytes for value in (*arrays, *self.pieces_taken))
-
     def add(self, other: PassSums) -> None:
         """Add the sums and the rows of other rows."""
         for total, more in zip(self.values, other.values, strict=True):

@@ -39,11 +39,6 @@ class Taken(NamedTuple):
     alpha: np.ndarray
     rows: np.ndarray
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that travel."""
-        return self.X.nbytes + sum(array.nbytes for array in self[1:])
-
 
 def take_along(
     X: Rows,
