@@ -65,9 +65,9 @@ def to_onnx(model: Estimator, X: Any, **options: Any) -> Any:
     -------
     onnx.ModelProto
         It has the outputs of scikit-learn's machines, in float32. Classifiers give ``label``, shape
-        (n,), and ``probabilities``, shape (n, classes): those of the
-        logistic loss, else the scores of ``decision_function``. Scores of two classes are one
-        column for LinearSVC, and two for SVC and NuSVC, of which the second is the score.
+        (n,), and ``probabilities``, shape (n, classes): those of the logistic loss, else the
+        scores of ``decision_function``. Scores of two classes are one column for LinearSVC, and
+        two for SVC and NuSVC, of which the second is the score.
         Regressions give ``variable``, shape (n, targets); OneClassSVM gives ``label`` and
         ``scores``.
 
