@@ -198,6 +198,22 @@ def test_steps_on_the_rows_that_count_never_lower_the_dual(intercept):
         assert np.allclose(state.f, problem.margins(state.beta), rtol=0.0, atol=1e-10)
 
 
+def test_working_sets_grow_with_the_free_support_vectors(data):
+    """A set without some of them would take many more steps; a set without any of them need not be larger."""
+    X, y = (np.tile(part.T, 2).T for part in data)
+    problem = problem_of(X + np.linspace(0.0, 0.1, 600)[:, None], y, C=1e4, gamma=2.0, cache_size=1.0)
+    solver = Decomposition(working_set=8)
+    state = solver.init(problem, 0)
+    sizes = []
+    for _ in range(40):
+        free = int(np.count_nonzero((state.beta > state.low) & (state.beta < state.high)))
+        chosen = solver.choose_working_set(problem, state)
+        assert len(set(chosen.tolist())) == chosen.size <= min(max(8, free), state.rows.capacity)
+        sizes.append(chosen.size)
+        solver.improve(problem, state)
+    assert max(sizes) > 8
+
+
 def test_rows_set_aside_wrongly_come_back(data):
     X, y = (np.tile(part.T, 2).T for part in data)
     problem = problem_of(X + np.linspace(0.0, 0.1, 600)[:, None], y, cache_size=1.0)
