@@ -77,11 +77,8 @@ def test_work_on_rows(layout: str, dtype: Any) -> None:
     X: Rows = as_rows(makers[layout](), 0.5)
     chosen = np.flatnonzero(random.random(30) < 0.6)
     c, bend = random.normal(size=chosen.size), random.random(30)
-    for function, *given in (
-        (kernels.hessian_diagonal, chosen, bend, np.zeros(8)),
-        (kernels.fill, chosen, c, np.empty((chosen.size, 8))),
-    ):
-        np.testing.assert_allclose(*both(function, X, *given, changed=len(given)), rtol=1e-6, atol=1e-6)
+    found = both(kernels.hessian_diagonal, X, chosen, bend, np.zeros(8), changed=3)
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
     if layout != "dense":
         found = both(kernels.add_outer_sparse, X, chosen, c, np.zeros((8, 8)), changed=3)
         np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
