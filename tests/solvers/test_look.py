@@ -62,7 +62,6 @@ def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     found = alone.empty()
     alone.add_to(found, problem.terms, chosen)
     assert found.product == pytest.approx(told.product)
-    assert found.nbytes < told.nbytes
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
