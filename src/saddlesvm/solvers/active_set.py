@@ -409,6 +409,9 @@ class ActiveSet(OverPasses):
             self.width = width
             return None
         self.before = primal
+        # The weights hardly move any more: a more careful solution shows whether the bound lags.
+        if self.change <= MORE_CARE * setting.tol and self.care > LEAST_CARE:
+            self.care *= MORE_CARE
         gap = self.care * setting.tol * abs(self.primal)
         return Posed(w, setting, gap=gap, share=0.0)
 
