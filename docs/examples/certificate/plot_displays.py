@@ -2,7 +2,7 @@
 Displays of the gap and of a path
 =================================
 
-``GapDisplay`` draws the gap during a fit. ``PathDisplay`` draws the proven gap, the error and the weights over C.
+``GapDisplay`` draws the gap during a fit. ``PathDisplay`` draws the proven gap and the error over C.
 Both work like scikit-learn's displays.
 """
 
@@ -24,9 +24,9 @@ GapDisplay.from_estimator(model, ax=ax)
 
 # %%
 # A model whose C was chosen: the path behind it. The gap is proven for every C; the error is estimated by
-# leave-one-out; the weights are named after the columns.
+# leave-one-out.
 chosen = LinearSVC(C="auto", loss="squared_hinge", random_state=0).fit(X, y)
 print(f"C = {chosen.C_:.3g}, {chosen.outcome_}")
-figure, axes = plt.subplots(1, 3, figsize=(14, 4.6), layout="constrained")
-for ax, kind in zip(axes, ("gap", "error", "weights"), strict=True):
+figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+for ax, kind in zip(axes, ("gap", "error"), strict=True):
     PathDisplay.from_estimator(chosen, kind=kind, ax=ax)

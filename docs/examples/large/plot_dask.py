@@ -42,7 +42,7 @@ import matplotlib.pyplot as plt
 figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.semilogy(
     range(1, model.n_iter_ + 1),
-    [record.relative_gap for record in model.trace_],
+    model.trace_.column("relative_gap"),
     "o-",
 )
 ax.axhline(1e-3, color="C7", linestyle=":")

@@ -7,7 +7,7 @@ curvature around w:
     F''(v) >= H  if ||v - w||_H <= reach                       losses with corners; H counts the
     rows that keep bending
 
-What a changed row or group does to the optimum follows from the inverse of H, the leverages ``t_i =
+What a changed row does to the optimum follows from the inverse of H, the leverages ``t_i =
 x_i' H^-1 x_i`` and the length of r. `docs/how/leave-one-out.md` has the derivations.
 """
 

@@ -122,8 +122,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         Makes a fit repeatable bit for bit.
     n_jobs : int, optional
         Number of threads; -1 for the number of cores. Threads are spread over the sub-problems. The
-        remaining threads work within each fit ("auto", "dcd" and "sdca"; very short fits use one).
-        The result is the same for the same seed and number of threads.
+        remaining threads serve Newton's method and long passes over the rows; coordinate descent
+        has one thread. The result is the same for the same seed and number of threads.
 
     Examples
     --------
@@ -147,8 +147,9 @@ class LinearSVC(ClassifierMixin, LinearModel):
     intercept_scaling : float, default=1.0
         Value of the constant feature whose weight a penalised intercept is.
     solver : str or solver object, default="auto"
-        "auto", "dcd", "sdca", "pegasos", "newton", "blocks" (see `memory`), or an object such as
-        ``SDCA(start="sgd")``. For rows on a cluster: "auto", "newton" or "gather"; see Notes.
+        "auto", "dcd", "sdca", "pegasos", "newton", "columns" (on features), "blocks" (see
+        `memory`), or an object such as ``SDCA(start="sgd")``. For rows on a cluster: "auto",
+        "newton" or "gather"; see Notes.
     max_iter : int, optional
         Largest number of epochs; no limit by default.
     max_time : float, optional
