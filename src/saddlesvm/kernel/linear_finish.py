@@ -91,8 +91,8 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
     )
     phase = DENSE if is_smooth(problem.loss) else INTERIOR
     with blas_for(0.0), np.errstate(all="ignore"):
-        ends = solve_together(phase, Small(linear), relative_gap, MOST_STEPS)
-    alpha = linear.scatter(ends.a[0])
+        best = solve_together(phase, Small(linear), relative_gap, MOST_STEPS)
+    alpha = linear.scatter(best.a[0])
     if not np.isfinite(alpha).all():
         return None
     return nearest_feasible(problem, problem.C * alpha)

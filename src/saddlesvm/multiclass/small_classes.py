@@ -64,11 +64,11 @@ def solve_classes(
     # The solver of a single small problem, with one more axis for the problems.
     with blas_for(0.0), np.errstate(all="ignore"):
         small = Small(problem)
-        several = small.side_by_side(y, 1.0 if weights is None else weights)
-        ends = solve_together(phase, several, EAGERNESS * limits.tol, MOST_STEPS)
-        W = small.feature_weights(ends.u)
+        several = small.replace_labels(y, 1.0 if weights is None else weights)
+        best = solve_together(phase, several, EAGERNESS * limits.tol, MOST_STEPS)
+        W = small.feature_weights(best.u)
         solved = clock()
-        certificates = certificates_of(problem, small.rows, y, weights, W, ends.a)
+        certificates = certificates_of(problem, small.rows, y, weights, W, best.a)
     # Each class is charged an equal part of the time: of solving, and of certifying.
     seconds = (solved - began) / len(y), (clock() - solved) / len(y)
 
@@ -76,7 +76,7 @@ def solve_classes(
     results = {}
     for k, certificate in enumerate(certificates):
         if limits.prove(certificate) and certificate.sound:
-            end = W[k], ends.a[k], int(ends.steps[k])
+            end = W[k], best.a[k], int(best.steps[k])
             label = subs[k].label
             results[k] = make_result(problem, phase, label, certificate, end, seconds, limits)
     return results

@@ -22,15 +22,15 @@ from saddlesvm.problem.loss import ArrayMethods, methods_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 
-LEAST_DIAGONAL = 1e-300  # of a matrix of inner products, beside which a lift is measured
+LEAST_DIAGONAL = 1e-300  # of a matrix of inner products that are all zero: a lift is a part of it
 # Columns up to which whole products of several runs at once take less time than their halves, one
 # after the other: measured.
 FEW_COLUMNS = 32
 # Part of a matrix' largest diagonal entry that is added to it if rounding makes it singular, and
 # the factor by which that grows from one of so many tries to the next: guessed.
-RAISED = 1e-14
-RAISED_FURTHER = 100.0
-TRIES = 5
+LIFT = 1e-14
+LIFT_GROWTH = 100.0
+LIFT_TRIES = 5
 SINGLE_TRACE = 0.1 * 2.0**24  # largest trace of a matrix in single precision: derived, see above
 SINGLE_SIZES = 1e-12, 1e12  # of squared norms and of C, whose products single precision then holds
 # Products that make a matrix, from which single precision saves more than its copy of the rows
@@ -38,8 +38,18 @@ SINGLE_SIZES = 1e-12, 1e12  # of squared norms and of C, whose products single p
 SINGLE_WORK = 100_000
 
 
-class FoundWeights(NamedTuple):
-    """Points of runs with a row for each: weights, dual points, and objectives in the C form."""
+class RunPoints(NamedTuple):
+    """The evaluated points of K runs.
+
+    Attributes
+    ----------
+    u : ndarray of shape (K, m)
+        Weights in the coordinates of :attr:`Small.Z`.
+    alpha : ndarray of shape (K, n)
+        Feasible dual variables, without the factor C.
+    primal, dual : ndarray of shape (K,)
+        Objectives in the C form.
+    """
 
     u: np.ndarray
     alpha: np.ndarray
@@ -56,11 +66,13 @@ class Small:
         The rows, the virtual feature last. If there are fewer rows than features, rows of length n
         (and one) with the same inner products, so that all systems of equations are small.
     y : ndarray of shape (K, n)
+        Labels or targets.
     s : ndarray of shape (K, n) or 1.0
+        Row weights.
     penalty : ndarray of shape (m,)
-        1, but 0 for a free intercept, and if a weight is charged its size.
-    bar : float
-        What a weight of size 1 is charged for its size; 0 for half a square.
+        The diagonal of P: 1 for half a square, 0 for a free intercept and for the l1 norm.
+    l1 : float
+        The factor of the l1 norm; 0 if the penalty is half a square.
     C : float
     loss : Loss
     methods : ArrayMethods
@@ -93,30 +105,30 @@ class Small:
         if problem.scale:
             Z = np.concatenate([Z, np.full((self.size, 1), problem.scale)], axis=1)
 
-        # The diagonal of R'': zero for weights that are charged their size, and a free intercept.
-        self.bar = problem.penalty.l1 if isinstance(problem.penalty, L1) else 0.0
-        self.penalty = np.zeros(Z.shape[1]) if self.bar else np.ones(Z.shape[1])
+        # The diagonal of P: zero for the l1 norm, and for a free intercept.
+        self.l1 = 0.0
+        self.penalty = np.ones(Z.shape[1])
+        if isinstance(problem.penalty, L1):
+            self.l1 = problem.penalty.l1
+            self.penalty[:] = 0.0
         if problem.intercept.constrained:
             self.penalty[-1] = 0.0
         self.equations = SmallEquations(Z, self.penalty, self.C)
         self.Z: np.ndarray = self.equations.Z
 
-    def side_by_side(self, y: np.ndarray, s: np.ndarray | float) -> Small:
+    def replace_labels(self, y: np.ndarray, s: np.ndarray | float) -> Small:
         """Return the problems over the same rows with labels and weights of shape (K, n)."""
         several = copy.copy(self)
         several.y = y
         several.s = s
         return several
 
-    def with_axes(self) -> Small:
-        """Return the rows with a unit vector for each weight that is charged its size.
-
-        It is a row whose loss is that charge.
-        """
-        if not self.bar:
+    def add_unit_rows(self) -> Small:
+        """Return the problems with the l1 norm as losses of further rows, one for each weight."""
+        if not self.l1:
             return self
         extended = copy.copy(self)
-        # bar |u_j| is the loss of a row that is the j-th unit vector.
+        # l1 |u_j| is the loss of a row that is the j-th unit vector.
         rows = np.vstack([self.Z, np.eye(self.Z.shape[1])])
         extended.equations = SmallEquations(rows, self.penalty, self.C)
         extended.Z = extended.equations.Z
@@ -124,8 +136,10 @@ class Small:
 
     def pick(self, chosen: np.ndarray) -> Small:
         """Return some of several problems side by side."""
-        weights = self.s[chosen] if np.ndim(self.s) == 2 else self.s
-        return self.side_by_side(self.y[chosen], weights)
+        weights = self.s
+        if np.ndim(weights) == 2:
+            weights = weights[chosen]
+        return self.replace_labels(self.y[chosen], weights)
 
     def weights(self, alpha: np.ndarray) -> np.ndarray:
         """Return ``w(alpha)`` in the coordinates of `Z`; zero for a free intercept."""
@@ -142,12 +156,13 @@ class Small:
             found[:, :-1] = features
             return found
         # Weights u belong to the rows' factor L: with L' c = u, the weights of features are X' c.
-        for own, one in zip(found, features, strict=True):
-            own[:-1] = dtrtrs(self.factor, one, lower=1, trans=1)[0] @ self.rows
+        for of_features, of_factor in zip(found, features, strict=True):
+            c = dtrtrs(self.factor, of_factor, lower=1, trans=1)[0]
+            of_features[:-1] = c @ self.rows
         return found
 
-    def start(self, start: Point | None) -> np.ndarray:
-        """Return the weights of `Z` to begin at: those of a point's dual variables, or its own."""
+    def starting_weights(self, start: Point | None) -> np.ndarray:
+        """Return the weights of `Z` to begin at: a point's own, or those of its dual variables."""
         if start is None:
             return np.zeros(self.Z.shape[1])
         if start.w is not None and self.factor is None:
@@ -161,44 +176,41 @@ class Small:
         return u
 
     def balance(self, a: np.ndarray) -> np.ndarray:
-        """Return the dual variables of a single problem with the sum that its intercept asks for.
-
-        An array of shape (1, n), as the given one.
-        """
+        """Return dual variables of a single problem, shape (1, n), with the sum it requires."""
         problem = self.problem
         return problem.gather(problem.balance(problem.scatter(a[0])))[None]
 
-    def evaluate(self, u: np.ndarray, a: np.ndarray, z: np.ndarray | None = None) -> FoundWeights:
+    def evaluate(self, u: np.ndarray, a: np.ndarray, z: np.ndarray | None = None) -> RunPoints:
         """Return the objectives of weights and of dual points.
 
-        A dual point is balanced for the sum that a free intercept asks for, and shortened if the
-        penalty bounds its pull. `z` are the margins of the weights, if they are known.
+        A dual point gets the sum that a free intercept requires, and is scaled down if the l1 norm
+        bounds its pull. `z` are the margins of the weights, if they are known.
         """
         if z is None:
-            z = products(u, self.Z.T)
+            z = multiply_rows(u, self.Z.T)
         if self.problem.intercept.constrained:
             a = self.balance(a)
-        if self.bar:
-            # R* is zero within the bounds of the pull, and infinite beyond.
-            most = np.abs(self.C * (a @ self.Z)).max(axis=1, keepdims=True)
-            a = a * np.minimum(1.0, self.bar / most)
-            charged = self.bar * np.abs(u).sum(axis=1)
-            conjugate: Any = 0.0
+        if self.l1:
+            # R* is zero if no pull is stronger than l1, and infinite beyond.
+            strongest = np.abs(self.C * (a @ self.Z)).max(axis=1, keepdims=True)
+            a = a * np.minimum(1.0, self.l1 / strongest)
+            charged = self.l1 * np.abs(u).sum(axis=1)
+            conjugate_of_pull: Any = 0.0
         else:
             pull = self.weights(a)
             charged = 0.5 * ((u * u) @ self.penalty)
-            conjugate = 0.5 * (pull * pull).sum(axis=1)
+            conjugate_of_pull = 0.5 * (pull * pull).sum(axis=1)
         # P = R(w) + C sum s phi(z), and D = -R*(v) - C sum s phi*(-a / s).
-        of_rows: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=1)
+        conjugates: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=1)
         primal: Any = primal_of(self.C, self.add_losses(z), charged)
-        return FoundWeights(u, a, primal, dual_of(self.C, of_rows, conjugate))
+        return RunPoints(u, a, primal, dual_of(self.C, conjugates, conjugate_of_pull))
 
     def add_losses(self, z: np.ndarray) -> np.ndarray:
         """Return ``sum_i s_i phi_i(z_i)`` of each run."""
         return (self.s * self.methods.value(self.loss, z, self.y)).sum(axis=1)
 
 
-class Ends:
+class BestPoints:
     """The best weights and the best dual points of runs, which need not come from the same step.
 
     Attributes
@@ -211,7 +223,7 @@ class Ends:
     steps : int ndarray of shape (K,)
     stuck : bool ndarray of shape (K,)
         True if rounding leaves nothing to gain.
-    last : FoundWeights or None
+    last : RunPoints or None
         The last points that were evaluated.
     """
 
@@ -219,14 +231,15 @@ class Ends:
         count = len(small.y)
         self.u = np.zeros((count, small.Z.shape[1]))
         self.a = np.zeros(small.y.shape)
-        # Zero weights are the first upper bound. phi*(0) = 0 for every loss.
+        # The objective at zero weights is the first upper bound. The first lower bound is 0, since
+        # phi*(0) = 0 for every loss.
         self.primal: np.ndarray = small.C * small.add_losses(self.a)
         self.dual = np.zeros(count)
         self.steps = np.zeros(count, dtype=int)
         self.stuck = np.zeros(count, dtype=bool)
-        self.last: FoundWeights | None = None
+        self.last: RunPoints | None = None
 
-    def keep(self, live: np.ndarray, found: FoundWeights) -> None:
+    def keep(self, live: np.ndarray, found: RunPoints) -> None:
         """Keep the better objectives of the runs `live`, and what belongs to them."""
         self.last = found
         lower = (found.primal < self.primal[live]).tolist()
@@ -249,26 +262,26 @@ def lower_factor(gram: np.ndarray) -> np.ndarray:
     """Return a lower triangular L with ``L L' = gram``, but for rounding."""
     lift = 0.0
     while True:
-        # Dependent rows make the matrix singular: the diagonal is raised until it has a factor.
-        raised = gram + lift * np.eye(gram.shape[0])
-        factor, failed = dpotrf(raised, lower=1, clean=1)
+        # Dependent rows make the matrix singular: the diagonal is lifted until it has a factor.
+        lifted = gram + lift * np.eye(gram.shape[0])
+        factor, failed = dpotrf(lifted, lower=1, clean=1)
         if not failed:
             return np.ascontiguousarray(factor)
         largest = max(float(gram.diagonal().max()), LEAST_DIAGONAL)
-        lift = max(RAISED_FURTHER * lift, RAISED * largest)
+        lift = max(LIFT_GROWTH * lift, LIFT * largest)
 
 
-def product_of_rows(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _inner_products(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the inner products of the rows of two arrays, shape (K,)."""
     found: np.ndarray = np.matmul(one[:, None, :], other[:, :, None])[:, 0, 0]
     return found
 
 
-inner: Callable[[np.ndarray, np.ndarray], np.ndarray]
-inner = getattr(np, "vecdot", product_of_rows)  # NumPy 2 has it, in a third of the time
+inner_by_row: Callable[[np.ndarray, np.ndarray], np.ndarray]
+inner_by_row = getattr(np, "vecdot", _inner_products)  # NumPy 2 has it, in a third of the time
 
 
-def products(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+def multiply_rows(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """Return the product of each row with a matrix.
 
     One by one, so that a run's numbers are those of the run alone, bit for bit.
@@ -281,7 +294,7 @@ class Factor(NamedTuple):
     """A Cholesky factor, and LAPACK's routine that solves equations with it."""
 
     factor: np.ndarray
-    routine: Any
+    solver: Any
 
 
 class SmallEquations:
@@ -329,7 +342,7 @@ class SmallEquations:
             return self.exact.factors(bends)
 
         # The trace of Z' diag(bend) Z says which matrices single precision holds well enough.
-        is_enough = inner(bends, self.norms[None]) <= SINGLE_TRACE
+        is_enough = inner_by_row(bends, self.norms[None]) <= SINGLE_TRACE
         if is_enough.all():
             return self.single.factors(bends)
         found = []
@@ -340,14 +353,23 @@ class SmallEquations:
 
 
 class Precision:
-    """The rows, and LAPACK's routines, of one precision."""
+    """The rows, and LAPACK's routines, of one precision.
 
-    def __init__(self, Z: np.ndarray, penalty: np.ndarray, factor: Any, routine: Any) -> None:
+    Parameters
+    ----------
+    Z : ndarray of shape (n, m)
+    penalty : ndarray of shape (m,)
+        The diagonal of P.
+    factorize, solver : LAPACK routines
+        ``potrf`` and ``potrs`` of the precision.
+    """
+
+    def __init__(self, Z: np.ndarray, penalty: np.ndarray, factorize: Any, solver: Any) -> None:
         self.has_few = Z.shape[1] <= FEW_COLUMNS
         self.Z = np.asfortranarray(Z) if self.has_few else Z
         self.penalty = penalty
-        self.factor = factor
-        self.routine = routine
+        self.factorize = factorize
+        self.solver = solver
 
     def factors(self, bends: np.ndarray) -> list[Factor]:
         """Return the factors for second derivatives times C."""
@@ -373,18 +395,20 @@ class Precision:
         return product
 
     def _factor(self, matrix: np.ndarray) -> Factor:
-        """Return the factor of a matrix, raised if it is singular; not finite if in vain."""
-        factor, failed = self.factor(matrix)
-        lift = RAISED * float(matrix.diagonal().max()) if failed else 0.0
-        for _ in range(TRIES):
+        """Return the factor of a matrix, lifted if it is singular; NaN if no lift helps."""
+        factor, failed = self.factorize(matrix)
+        lift = LIFT * float(matrix.diagonal().max()) if failed else 0.0
+        for _ in range(LIFT_TRIES):
             if not failed:
-                return Factor(factor, self.routine)
-            # The lifts add up, each RAISED_FURTHER times the last.
+                return Factor(factor, self.solver)
+            # The lifts add up, each LIFT_GROWTH times the last.
             matrix = matrix.copy()
             matrix.flat[:: matrix.shape[0] + 1] += lift
-            factor, failed = self.factor(matrix)
-            lift *= RAISED_FURTHER
-        return Factor(np.full_like(matrix, np.nan) if failed else factor, self.routine)
+            factor, failed = self.factorize(matrix)
+            lift *= LIFT_GROWTH
+        if failed:
+            factor = np.full_like(matrix, np.nan)
+        return Factor(factor, self.solver)
 
 
 def solve(factors: list[Factor], right: np.ndarray) -> np.ndarray:
@@ -393,6 +417,6 @@ def solve(factors: list[Factor], right: np.ndarray) -> np.ndarray:
     They are not finite if there is no factor.
     """
     found = np.empty(right.shape)
-    for k, (factor, routine) in enumerate(factors):
-        found[k] = routine(factor, right[k])[0]
+    for k, (factor, solver) in enumerate(factors):
+        found[k] = solver(factor, right[k])[0]
     return found

@@ -11,8 +11,8 @@ and for slacks p of the lower and q of the upper bounds
     sigma_k x_k . w + c_k + r_k t_k - p_k + q_k = 0,
     p_k t_k = mu,   q_k (u_k - t_k) = mu,   mu -> 0.
 
-R is zero for lines. If the penalty is the sum of the weights' sizes, P is zero, and each weight has
-a row of its own, a unit vector, whose loss is the absolute value.
+R is zero for lines. If the penalty is the l1 norm, P is zero, and each weight has a row of its own,
+a unit vector, whose loss is the absolute value.
 
 A step of Newton's method eliminates t, p and q: ``(P + C Z' D^-1 Z) dw = r`` with
 ``D = R + p/t + q/(u - t)``. Each step is taken twice: without mu to see how far it leads, and then
@@ -41,7 +41,7 @@ import numpy as np
 
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.solvers.base import SAME_SLOPES
-from saddlesvm.solvers.small.dense import FoundWeights, Small, inner, products, solve
+from saddlesvm.solvers.small.dense import RunPoints, Small, inner_by_row, multiply_rows, solve
 from saddlesvm.solvers.small.runs import Runs
 
 INSIDE = 0.995  # share of the way to the boundary that a step may go; Mehrotra's
@@ -49,48 +49,54 @@ INSIDE = 0.995  # share of the way to the boundary that a step may go; Mehrotra'
 # be on either side of its target, which takes four fifths of the steps of START there: measured.
 START = 0.1
 MIDDLE = 0.5
-# Product of a way and its slack at the beginning, relative to the mean one of a range and a slope:
-# measured.
+# First mu, the product of a distance and its slack, relative to the mean product of a variable's
+# range and slope: measured.
 CENTRED = 0.3
-MOST_STEPS = 60  # after which rounding has won
-# Quotient of the interior point's gap and of that at the bounds, if this may be small enough:
-# measured.
-WELL_AHEAD = 30.0
+MOST_STEPS = 60  # after which rounding has won: most runs take some fifteen; guessed
+# The gap of the interior point is about so many times the gap after the variables are put to their
+# bounds: measured.
+GAP_RATIO = 30.0
+# A weight is zero if it is below this share of what its pull lacks to the bound l1: guessed.
+ZERO_SHARE = 0.5
 
 
-class Box(Runs):
+class InteriorRuns(Runs):
     """The duals of K problems over the same rows, and the points that their runs stand at.
 
     Attributes
     ----------
     curved : bool
         True if the losses have parabolas.
-    single : bool
+    is_one_per_row : bool
         True if each row has one variable; a run alone may have rows with two, one for each sign.
-    row : ndarray of shape (k,)
-        The row that a variable belongs to, if they are not single.
+    row_of_variable : ndarray of shape (k,)
+        The row that a variable belongs to, if a row may have two.
     steps : int
         Steps of the runs so far.
     small : Small
-    rows : Small
-        The rows, and the weights' own.
+        The problems.
+    extended : Small
+        The problems with further rows for the l1 norm; the same without one.
     sigma, upper, cost : ndarray of shape (K, k)
+        Signs, upper bounds u, and slopes c of the variables t.
     ridge : ndarray of shape (K, k), or 0
         Second derivatives of the variables' terms.
     fixed : ndarray of shape (K, n)
         The dual variables if all t are zero.
-    ways, slacks : ndarray of shape (K, 2, k)
-        The ways from the lower and from the upper bounds to the variables, and the slacks of these
-        bounds. Those of the upper bounds are negative, so that products of both are positive, and
-        both slacks add up to a slope.
+    distances, slacks : ndarray of shape (K, 2, k)
+        The distances t and t - u of the variables from their lower and upper bounds, and the slacks
+        p and -q of these bounds. Both are negative at an upper bound, so that their products are
+        positive, and the two slacks add up to a slope.
     w : ndarray of shape (K, m)
+        Weights.
     z : ndarray of shape (K, n)
         The margins of w.
-    paired : ndarray of shape (K,)
-        The sums of the products of ways and slacks.
+    complementarity : ndarray of shape (K,)
+        The sums of the products of distances and slacks: the gap of the interior point, over C.
     """
 
-    words: ClassVar[tuple[str, str]] = "interior point step", "rows within their bounds"
+    step_name: ClassVar[str] = "interior point step"
+    active_name: ClassVar[str] = "rows within their bounds"
 
     def __init__(self, small: Small) -> None:
         y = small.y
@@ -98,57 +104,67 @@ class Box(Runs):
         self.curved = curved
         self.steps = 0
         self.small = small
-        self.rows = small.with_axes()
+        self.extended = small.add_unit_rows()
         self.size = small.size
 
-        # The ends of each row's dual variable, and its conjugate on both sides of zero.
-        least, most = small.methods.bounds(small.loss, y, small.s)
-        least, below, left = conjugate_pieces(small, y, np.broadcast_to(least, y.shape), curved)
-        most, above, right = conjugate_pieces(small, y, np.broadcast_to(most, y.shape), curved)
-        if small.bar:
-            # The weights' own rows: their loss is the absolute value.
-            axes = np.full((len(y), small.Z.shape[1]), small.bar / small.C)
-            zero = np.zeros(axes.shape)
-            least = np.hstack([least, -axes])
-            most = np.hstack([most, axes])
-            below, above, left, right = (
-                np.hstack([one, zero]) for one in (below, above, left, right)
-            )
+        # The bounds of each row's dual variable, and the slope and the second derivative of its
+        # conjugate below and above zero.
+        low, high = small.methods.bounds(small.loss, y, small.s)
+        low, slope_below, ridge_below = conjugate_pieces(
+            small, y, np.broadcast_to(low, y.shape), curved
+        )
+        high, slope_above, ridge_above = conjugate_pieces(
+            small, y, np.broadcast_to(high, y.shape), curved
+        )
+        if small.l1:
+            # The rows of the l1 norm: their loss is the absolute value, whose conjugate is zero.
+            bound = np.full((len(y), small.Z.shape[1]), small.l1 / small.C)
+            zero = np.zeros(bound.shape)
+            low = np.hstack([low, -bound])
+            high = np.hstack([high, bound])
+            slope_below = np.hstack([slope_below, zero])
+            slope_above = np.hstack([slope_above, zero])
+            ridge_below = np.hstack([ridge_below, zero])
+            ridge_above = np.hstack([ridge_above, zero])
 
-        # A variable of both signs whose conjugate is one line begins at its lower end.
-        both = (least < 0.0) & (most > 0.0)
-        is_line = np.abs(above - below) <= SAME_SLOPES * (1.0 + np.abs(above))
-        straight = both & is_line & (left == 0.0)
-        self.fixed = np.where(straight, least, 0.0)
+        # A dual variable of both signs whose conjugate is one line is counted from its lower bound.
+        has_both_signs = (low < 0.0) & (high > 0.0)
+        jump = np.abs(slope_above - slope_below)
+        is_line = jump <= SAME_SLOPES * (1.0 + np.abs(slope_above))
+        is_straight = has_both_signs & is_line & (ridge_below == 0.0)
+        self.fixed = np.where(is_straight, low, 0.0)
         # A variable t >= 0 for each sign that a row's dual variable may have.
-        up = most > 0.0
-        down = (least < 0.0) & ~straight
-        self.single = bool((up ^ down).all())
-        self.are_together = self.single or len(y) == 1
-        if self.single:
+        up = high > 0.0
+        down = (low < 0.0) & ~is_straight
+        self.is_one_per_row = bool((up ^ down).all())
+        self.step_together = self.is_one_per_row or len(y) == 1
+        if self.is_one_per_row:
             self.sigma = np.where(up, 1.0, -1.0)
-            self.upper = np.where(up, most - self.fixed, -least)
-            self.cost = np.where(up, above, -below)
-            ridge = np.where(up, right, left)
+            self.upper = np.where(up, high - self.fixed, -low)
+            self.cost = np.where(up, slope_above, -slope_below)
+            ridge = np.where(up, ridge_above, ridge_below)
         else:
             [ups] = np.nonzero(up[0])
             [downs] = np.nonzero(down[0])
-            self.row = np.concatenate([ups, downs])
+            self.row_of_variable = np.concatenate([ups, downs])
             self.sigma = np.repeat([1.0, -1.0], [ups.size, downs.size])[None]
-            self.upper = np.concatenate([(most - self.fixed)[:, ups], -least[:, downs]], axis=1)
-            self.cost = np.concatenate([above[:, ups], -below[:, downs]], axis=1)
-            ridge = np.concatenate([right[:, ups], left[:, downs]], axis=1)
-        self.ridge: Any = ridge if curved else 0.0
+            self.upper = np.concatenate([(high - self.fixed)[:, ups], -low[:, downs]], axis=1)
+            self.cost = np.concatenate([slope_above[:, ups], -slope_below[:, downs]], axis=1)
+            ridge = np.concatenate([ridge_above[:, ups], ridge_below[:, downs]], axis=1)
+        self.ridge: Any = 0.0
+        if curved:
+            self.ridge = ridge
         self.w = np.zeros((len(y), small.Z.shape[1]))
         self.z = np.zeros(self.fixed.shape)
-        self.begin(self.of_variables(both))
-        self.paired = inner(flat(self.slacks), flat(self.ways))
+        self.begin(self.spread_to_variables(has_both_signs))
+        self.complementarity = inner_by_row(flatten(self.slacks), flatten(self.distances))
 
     def begin(self, middle: np.ndarray) -> None:
-        """Begin inside the box, for zero weights; variables of both signs in the `middle`."""
-        # Near zero, or in the middle if both signs are likely; inside the parabola if there is one.
-        low = np.minimum(START * self.upper, START)
-        t = np.where(middle, MIDDLE * self.upper, low)
+        """Begin inside the box, for zero weights; variables of `middle` halfway to their bounds."""
+        # The others begin near zero, and those of a parabola where it has the slope MIDDLE, or in
+        # the middle if that is nearer.
+        near_zero = np.minimum(START * self.upper, START)
+        t = np.where(middle, MIDDLE * self.upper, near_zero)
         if self.curved:
             inside = np.minimum(MIDDLE / self.ridge, MIDDLE * self.upper)
             t = np.where(self.ridge > 0.0, inside, t)
@@ -156,109 +172,124 @@ class Box(Runs):
         size = np.maximum(1.0, np.abs(slope).mean(axis=1, keepdims=True))
 
         # Slacks that add up to the slopes.
-        self.ways, self.slacks = np.empty((2, len(t), 2, slope.shape[1]))
-        self.ways[:, 0] = t
-        self.ways[:, 1] = t - self.upper
+        self.distances, self.slacks = np.empty((2, len(t), 2, slope.shape[1]))
+        self.distances[:, 0] = t
+        self.distances[:, 1] = t - self.upper
         self.slacks[:, 0] = np.maximum(slope, 0.0) + size
         self.slacks[:, 1] = np.minimum(slope, 0.0) - size
-        if middle.all() and not self.rows.bar:
-            self.begin_at_squares(size)
+        if middle.all() and not self.extended.l1:
+            self.begin_at_least_squares(size)
 
-    def begin_at_squares(self, size: np.ndarray) -> None:
-        """Begin at the weights of least squares, with one product of ways and slacks for all.
+    def begin_at_least_squares(self, size: np.ndarray) -> None:
+        """Begin at the weights of least squares, with one product of distances and slacks for all.
 
         Rows on both sides of their targets then need two thirds of the steps.
         """
-        small = self.rows
+        extended = self.extended
         upper = self.upper
         # Least squares of the rows' targets, weighted by the ranges, at most 1.
         weight = np.minimum(upper, 1.0) / size
-        right = -small.C * products(self.of_rows(weight * self.sigma * self.cost), small.Z)
-        self.w = solve(small.equations.factors(self.of_rows(weight)), right)
-        self.z = products(self.w, small.Z.T)
-        slope = self.sigma * self.of_variables(self.z) + self.cost
+        targets = self.sum_by_row(weight * self.sigma * self.cost)
+        right = -extended.C * multiply_rows(targets, extended.Z)
+        self.w = solve(extended.equations.factors(self.sum_by_row(weight)), right)
+        self.z = multiply_rows(self.w, extended.Z.T)
+        slope = self.sigma * self.spread_to_variables(self.z) + self.cost
 
-        # The root of mu / t - mu / (u - t) = slope; mu is relative to the mean of slope and range.
-        wide = slope * upper
-        mu = np.maximum(CENTRED * np.abs(wide).mean(axis=1, keepdims=True), SAME_SLOPES)
-        t = upper * (2.0 * mu / (wide + 2.0 * mu + np.hypot(wide, 2.0 * mu)))
-        self.ways[:, 0] = t
-        self.ways[:, 1] = t - upper
-        self.slacks[:, 0] = mu / self.ways[:, 0]
-        self.slacks[:, 1] = mu / self.ways[:, 1]
+        # The root t of mu / t - mu / (u - t) = slope.
+        rise = slope * upper
+        mu = np.maximum(CENTRED * np.abs(rise).mean(axis=1, keepdims=True), SAME_SLOPES)
+        t = upper * (2.0 * mu / (rise + 2.0 * mu + np.hypot(rise, 2.0 * mu)))
+        self.distances[:, 0] = t
+        self.distances[:, 1] = t - upper
+        self.slacks[:, 0] = mu / self.distances[:, 0]
+        self.slacks[:, 1] = mu / self.distances[:, 1]
 
     def pick(self, chosen: np.ndarray) -> Self:
         """Return some of the runs."""
         some = copy.copy(self)
         some.small = self.small.pick(chosen)
-        for name in ("sigma", "upper", "cost", "fixed", "ways", "slacks", "w", "z", "paired"):
+        for name in (
+            "sigma",
+            "upper",
+            "cost",
+            "fixed",
+            "distances",
+            "slacks",
+            "w",
+            "z",
+            "complementarity",
+        ):
             setattr(some, name, getattr(self, name)[chosen])
         if self.curved:
             some.ridge = self.ridge[chosen]
         return some
 
-    def of_variables(self, z: np.ndarray) -> np.ndarray:
-        """Return values at the rows, shape (K, n), for the variables."""
-        return z if self.single else z.take(self.row, axis=1)
+    def spread_to_variables(self, z: np.ndarray) -> np.ndarray:
+        """Return the value of each variable's row, shape (K, k), from values of the rows."""
+        if self.is_one_per_row:
+            return z
+        return z.take(self.row_of_variable, axis=1)
 
-    def of_rows(self, values: np.ndarray) -> np.ndarray:
-        """Return the sum of values of the variables of each row, shape (K, n)."""
-        if self.single:
+    def sum_by_row(self, values: np.ndarray) -> np.ndarray:
+        """Return the sum over the variables of each row, shape (K, n), of values of variables."""
+        if self.is_one_per_row:
             return values
         # A row with two variables, one for each sign, adds both up.
-        return np.bincount(self.row, values[0], self.fixed.shape[1])[None]
+        return np.bincount(self.row_of_variable, values[0], self.fixed.shape[1])[None]
 
     def take_step(self) -> np.ndarray:
-        """Take a step of each run; return a share of the sums of ways times slacks, times C."""
-        small = self.rows
-        ways = self.ways
+        """Take a step of each run; return estimates of the gaps at the bounds."""
+        extended = self.extended
+        distances = self.distances
         slacks = self.slacks
         sigma = self.sigma
 
         # The inverse of D = R + p/t + q/(u - t), and the slopes of the variables' terms.
-        quotients = slacks / ways
+        quotients = slacks / distances
         weight = quotients[:, 0] + quotients[:, 1]
-        slope = sigma * self.of_variables(self.z)
+        slope = sigma * self.spread_to_variables(self.z)
         slope += self.cost
         if self.curved:
-            slope += self.ridge * ways[:, 0]
+            slope += self.ridge * distances[:, 0]
             weight += self.ridge
         np.divide(1.0, weight, out=weight)
-        factors = small.equations.factors(self.of_rows(weight))
+        factors = extended.equations.factors(self.sum_by_row(weight))
 
-        # The variables fall by `falls` if w stays, and by `signed` for each unit of a margin.
+        # Without mu, Newton's step lowers the variables by `falls`, and by `signed` times what the
+        # margins rise by. The right side r of the equations follows.
         falls = weight * slope
         signed = weight * sigma
-        right = small.C * products(self.alpha(ways[:, 0] - falls), small.Z)
-        right -= small.penalty * self.w
+        right = extended.C * multiply_rows(self.alpha(distances[:, 0] - falls), extended.Z)
+        right -= extended.penalty * self.w
 
-        # The predictor, without mu: the changes of the ways, relative to them; those of the slacks
-        # and these add up to -1.
-        dz = products(solve(factors, right), small.Z.T)
-        dt = signed * self.of_variables(dz)
+        # The predictor, without mu: the changes of the distances, relative to them. The relative
+        # changes of a distance and of its slack add up to -1.
+        dz = multiply_rows(solve(factors, right), extended.Z.T)
+        dt = signed * self.spread_to_variables(dz)
         dt += falls
         np.negative(dt, out=dt)
-        relative = dt[:, None] / ways
-        first = slacks * dt[:, None]
-        course = (
-            self.paired.tolist(),
-            np.add.reduce(flat(first), axis=1).tolist(),
-            inner(flat(first), flat(relative)).tolist(),
-            np.minimum.reduce(flat(relative), axis=1).tolist(),
-            np.maximum.reduce(flat(relative), axis=1).tolist(),
+        relative = dt[:, None] / distances
+        first_order = slacks * dt[:, None]
+        predicted = (
+            self.complementarity.tolist(),
+            np.add.reduce(flatten(first_order), axis=1).tolist(),
+            inner_by_row(flatten(first_order), flatten(relative)).tolist(),
+            np.minimum.reduce(flatten(relative), axis=1).tolist(),
+            np.maximum.reduce(flatten(relative), axis=1).tolist(),
         )
 
-        # The corrector, with a mu that the predictor's lengths give, and its products of second
-        # order.
-        count = 2.0 * self.upper.shape[1]
-        mu = [aimed_sum(*one) / count for one in zip(*course, strict=True)]
-        aim = (np.array(mu)[:, None, None] + first * (1.0 + relative)) / ways
+        # The corrector aims at p t = mu, with a mu that the predictor's length gives, and takes the
+        # predictor's products of second order into account.
+        n_products = 2.0 * self.upper.shape[1]
+        sums = [target_complementarity(*run) for run in zip(*predicted, strict=True)]
+        mu = np.array([total / n_products for total in sums])[:, None, None]
+        aim = (mu + first_order * (1.0 + relative)) / distances
         rises = weight * (aim[:, 0] + aim[:, 1])
-        right += small.C * products(self.of_rows(sigma * rises), small.Z)
+        right += extended.C * multiply_rows(self.sum_by_row(sigma * rises), extended.Z)
         dw = solve(factors, right)
-        dz = products(dw, small.Z.T)
+        dz = multiply_rows(dw, extended.Z.T)
         dt = rises - falls
-        dt -= signed * self.of_variables(dz)
+        dt -= signed * self.spread_to_variables(dz)
         dt = dt[:, None]
         aim -= slacks
         dslacks = aim - quotients * dt
@@ -267,65 +298,66 @@ class Box(Runs):
         self.steps += 1
         if self.steps >= MOST_STEPS:
             return np.full(len(self.w), np.nan)
-        return (small.C / WELL_AHEAD) * self.paired
+        # The gap of the interior point, C complementarity, is larger than the gap at the bounds.
+        return (extended.C / GAP_RATIO) * self.complementarity
 
     def move(self, dw: np.ndarray, dz: np.ndarray, dt: np.ndarray, dslacks: np.ndarray) -> None:
-        """Move by changes of the weights, margins, ways and slacks as far as the bounds allow."""
-        # The step stops short of the nearest bound, so that all ways and slacks keep their signs.
-        shortest = np.minimum(dt / self.ways, dslacks / self.slacks)
-        least = np.minimum.reduce(flat(shortest), axis=1)
-        length = np.array([min(1.0, INSIDE * reach(one)) for one in least.tolist()])[:, None]
+        """Move along a step as far as the bounds allow."""
+        # The step stops short of the nearest bound, so that distances and slacks keep their signs.
+        shortest = np.minimum(dt / self.distances, dslacks / self.slacks)
+        least = np.minimum.reduce(flatten(shortest), axis=1).tolist()
+        length = np.array([min(1.0, INSIDE * longest_step(each)) for each in least])[:, None]
         self.w = self.w + length * dw
         self.z = self.z + length * dz
-        self.ways = self.ways + length[:, None] * dt
+        self.distances = self.distances + length[:, None] * dt
         self.slacks = self.slacks + length[:, None] * dslacks
-        # The gap of the interior point, divided by C.
-        self.paired = inner(flat(self.slacks), flat(self.ways))
+        self.complementarity = inner_by_row(flatten(self.slacks), flatten(self.distances))
 
     def alpha(self, t: np.ndarray) -> np.ndarray:
-        """Return the rows' dual variables, shape (K, n), and those of the weights' own rows."""
-        return self.fixed + self.of_rows(self.sigma * t)
+        """Return the dual variables of all rows, shape (K, n), those of the l1 norm included."""
+        return self.fixed + self.sum_by_row(self.sigma * t)
 
-    def at_their_bounds(self) -> np.ndarray:
-        """Return the variables, those put to a bound that tend to it.
-
-        They are those whose slack is the larger of the two.
-        """
-        t = self.ways[:, 0]
-        # Strict complementarity: near the optimum either the way or the slack goes to zero.
+    def snap_to_bounds(self) -> np.ndarray:
+        """Return the variables, with those that tend to a bound put to it."""
+        t = self.distances[:, 0]
+        # Strict complementarity: near the optimum either the distance or the slack goes to zero. A
+        # variable tends to a bound if its distance, as a share of its range, is below the slack. At
+        # lower bounds the largest share of all variables stands for the range: all are far below
+        # their upper bounds if the rows are long.
         share = t / self.upper
-        # A slack of 1 belongs to the largest variable: all are far below their upper bounds if the
-        # rows are long.
         is_low = share < self.slacks[:, 0] * share.max(axis=1, keepdims=True)
         is_high = share - 1.0 > self.slacks[:, 1]
         put = np.where(is_low, 0.0, np.where(is_high, self.upper, t))
-        return np.where(self.ridge > 0.0, t, put) if self.curved else put
+        if self.curved:
+            # Variables of parabolas stay where they are.
+            put = np.where(self.ridge > 0.0, t, put)
+        return put
 
-    def point(self) -> FoundWeights:
+    def point(self) -> RunPoints:
         """Return weights and the rows' dual variables, zero or at a bound if they tend to it."""
         small = self.small
-        alpha = self.alpha(self.at_their_bounds())
-        if not small.bar:
+        alpha = self.alpha(self.snap_to_bounds())
+        if not small.l1:
             return small.evaluate(self.w, alpha)
-        # How far the pull of a weight is from its bound: a weight that is closer to zero than its
-        # pull to the bound is zero in the limit (strict complementarity).
-        own = np.abs(self.alpha(self.ways[:, 0])[:, self.size :])
-        inside = 1.0 - own * (small.C / small.bar)
-        w = np.where(MIDDLE * inside > np.abs(self.w), 0.0, self.w)
+        # The l1 norm: a weight that is closer to zero than its pull is to its bound is zero in the
+        # limit (strict complementarity). The dual variables of its rows are the pulls.
+        pulls = np.abs(self.alpha(self.distances[:, 0])[:, self.size :])
+        inside = 1.0 - pulls * (small.C / small.l1)
+        w = np.where(ZERO_SHARE * inside > np.abs(self.w), 0.0, self.w)
         return small.evaluate(w, alpha[:, : self.size])
 
     def count_active(self) -> int:
         """Return how many variables tend to no bound: the rows on the margin."""
-        t = self.at_their_bounds()
+        t = self.snap_to_bounds()
         return int(np.count_nonzero((t > 0.0) & (t < self.upper)))
 
 
 def conjugate_pieces(
     small: Small, y: np.ndarray, ends: np.ndarray, curved: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what the rows' conjugates are between zero and the dual variables' ends on one side.
+    """Return the conjugates between zero and the bounds of the dual variables on one side.
 
-    The ends, the slopes at zero and the second derivatives, all of shape (K, n). An end that is
+    The bounds, the slopes at zero and the second derivatives, all of shape (K, n). A bound that is
     infinite is replaced by twice the largest value that an optimum can have: a parabola of second
     derivative r is ``r a^2 / 2`` at its multiplier a, and no more than the losses of all rows at
     zero weights.
@@ -345,41 +377,44 @@ def conjugate_pieces(
     # phi*(a) = c a + r a^2 / 2 gives phi*(a) - 2 phi*(a / 2) = r a^2 / 4.
     ridge = np.where(trial != 0.0, 4.0 * (whole - 2.0 * half) / trial**2, 0.0)
     slope = np.where(trial != 0.0, whole / trial - 0.5 * ridge * trial, 0.0)
-    # r a^2 / 2 <= the losses at zero weights; twice that a is out of reach for an optimum.
+    # r a^2 / 2 <= the losses at zero weights; twice that a is out of longest_step for an optimum.
     losses = small.add_losses(zero)[:, None]
     farthest = np.sign(ends) * 2.0 * np.sqrt(2.0 * losses / ridge)
     return np.where(is_open, farthest, ends), slope, ridge
 
 
-def flat(values: np.ndarray) -> np.ndarray:
-    """Return all values of each run in a row: NumPy reduces one axis in less time than two."""
+def flatten(values: np.ndarray) -> np.ndarray:
+    """Return the values of each run as one row: NumPy reduces one axis in less time than two."""
     return values.reshape(len(values), -1)
 
 
-def reach(least: float) -> float:
-    """Return the largest multiple, about 1 at most, of a change that leaves values non-negative.
+def longest_step(least: float) -> float:
+    """Return the longest step, about 1 at most, that keeps the signs of values but for rounding.
 
-    `least` is the least quotient of a change and its value; it holds before the last bit.
+    `least` is the least quotient of a change and its value.
     """
     return 1.0 / max(-least, INSIDE)
 
 
-def aimed_sum(total: float, one: float, two: float, least: float, largest: float) -> float:
-    """Return the sum that the products of ways and slacks are to have after a step.
+def target_complementarity(
+    total: float, first: float, second: float, least: float, largest: float
+) -> float:
+    """Return the sum that the products of distances and slacks should have after a step.
 
     Mehrotra's rule: the cube of the share that the predictor would leave.
 
     Parameters
     ----------
-    total, one, two : float
-        The sums of the products, and of the products with the first and the second power of the
-        ways' relative changes.
+    total, first, second : float
+        The sums of the products, and of the products times the first and the second power of the
+        relative changes of the distances.
     least, largest : float
-        Of these changes; the slacks' are -1 less them.
+        The least and the largest of these changes; a change r of a distance is -1 - r of its slack.
     """
-    length = reach(least)
-    slack_length = reach(-1.0 - largest)
+    length = longest_step(least)
+    slack_length = longest_step(-1.0 - largest)
+    # The product of a distance and its slack times (1 + length r) (1 - slack_length (1 + r)).
     rest = 1.0 - slack_length
-    left = rest * total + (rest * length - slack_length) * one - slack_length * length * two
+    left = rest * total + (rest * length - slack_length) * first - slack_length * length * second
     left /= total or 1.0
     return total * left * left * left

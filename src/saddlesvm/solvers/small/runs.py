@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from saddlesvm.solvers.small.dense import Ends, FoundWeights
+from saddlesvm.solvers.small.dense import BestPoints, RunPoints
 
 
 class Runs(ABC):
@@ -19,21 +19,24 @@ class Runs(ABC):
 
     Attributes
     ----------
-    words : tuple of str
-        What a step is called, and what the rows do that :meth:`count_active` counts.
-    are_together : bool
+    step_name : str
+        What a step is called in a trace.
+    active_name : str
+        What the rows do that :meth:`count_active` counts.
+    step_together : bool
         True if the runs of several problems take their steps together.
     """
 
-    words: ClassVar[tuple[str, str]]
-    are_together: bool = True
+    step_name: ClassVar[str]
+    active_name: ClassVar[str]
+    step_together: bool = True
 
     @abstractmethod
     def take_step(self) -> np.ndarray:
-        """Take a step of each run; return about the gaps or less, NaN if a run gains nothing."""
+        """Take a step of each run; return estimates of the gaps, NaN if a run gains nothing."""
 
     @abstractmethod
-    def point(self) -> FoundWeights:
+    def point(self) -> RunPoints:
         """Return weights and dual points, with their objectives."""
 
     @abstractmethod
@@ -46,29 +49,29 @@ class Runs(ABC):
 
 
 def advance(
-    runs: Runs, ends: Ends, relative_gap: float, most: int, live: np.ndarray | None = None
+    runs: Runs, best: BestPoints, relative_gap: float, most: int, live: np.ndarray | None = None
 ) -> None:
     """Let runs take steps until each has come to the gap, or gains nothing; `most` steps at most.
 
-    `live` are the numbers of the runs among the ends; all by default.
+    `live` are the places of the runs in the arrays of `best`; all by default.
     """
     if live is None:
-        live = np.arange(ends.steps.size)
+        live = np.arange(best.steps.size)
     for step in range(1, most + 1):
         gaps = runs.take_step()
-        ends.steps[live] += 1
+        best.steps[live] += 1
 
-        # Objectives are computed at the end, and once a gap may be small enough, or is no number.
-        near = ~(gaps > relative_gap * ends.primal[live])
+        # The objectives are computed once an estimated gap is small enough, or NaN, and at the end.
+        near = ~(gaps > relative_gap * best.primal[live])
         if step == most:
             near[:] = True
         if not near.any():
             continue
-        ends.stuck[live] = ~np.isfinite(gaps)
-        ends.keep(live, runs.point())
+        best.stuck[live] = ~np.isfinite(gaps)
+        best.keep(live, runs.point())
 
         # Runs that have ended leave the others.
-        going = ~near | ((ends.gaps()[live] > relative_gap) & ~ends.stuck[live])
+        going = ~near | ((best.gaps()[live] > relative_gap) & ~best.stuck[live])
         if going.all():
             continue
         if not going.any():

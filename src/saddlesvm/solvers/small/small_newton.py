@@ -23,7 +23,7 @@ import numpy as np
 from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.intercepts import SEARCH_STEPS
 from saddlesvm.solvers.bracket import LINE_TOLERANCE, Bracket
-from saddlesvm.solvers.small.dense import FoundWeights, Small, inner, products, solve
+from saddlesvm.solvers.small.dense import RunPoints, Small, inner_by_row, multiply_rows, solve
 from saddlesvm.solvers.small.runs import Runs
 
 
@@ -42,14 +42,15 @@ class NewtonRuns(Runs):
         The gaps of multipliers that are slopes: half the squared gradient.
     """
 
-    words: ClassVar[tuple[str, str]] = "Newton step", "rows bend"
+    step_name: ClassVar[str] = "Newton step"
+    active_name: ClassVar[str] = "rows bend"
 
     def __init__(self, small: Small, u: np.ndarray) -> None:
         self.small = small
         self.stand_at(np.zeros((len(small.y), u.size)), np.zeros(small.y.shape))
         if not u.any():
             return
-        # So far out that the objective is above that of zero, a smooth loss may have no curvature.
+        # Weights worse than zero are left: so far out, a smooth loss may have no curvature to use.
         at_zero = copy.copy(self)
         self.stand_at(u[None], u[None] @ small.Z.T)
         if at_zero.objective() < self.objective():
@@ -60,7 +61,7 @@ class NewtonRuns(Runs):
         self.u = u
         self.z = z
         self.a, self.bend = self.respond(z)
-        self.pull = self.small.C * products(self.a, self.small.Z)
+        self.pull = self.small.C * multiply_rows(self.a, self.small.Z)
 
     def respond(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows' multipliers and second derivatives at margins z."""
@@ -85,13 +86,15 @@ class NewtonRuns(Runs):
         # (P + C Z' diag(bend) Z) direction = pull - P u, the negative gradient on the right.
         factors = small.equations.factors(self.bend)
         direction = solve(factors, self.pull - small.penalty * before)
-        dz = products(direction, small.Z.T)
+        dz = multiply_rows(direction, small.Z.T)
         self.search(direction, dz)
         gradient = self.u - self.pull
-        self.gaps = 0.5 * inner(gradient, gradient)
-        # With a free intercept the gap is another, as the multipliers are balanced.
-        least = np.zeros(1) if small.problem.intercept.constrained else self.gaps
-        return np.where((self.u != before).any(axis=1), least, np.nan)
+        self.gaps = 0.5 * inner_by_row(gradient, gradient)
+        # With a free intercept the multipliers have to be balanced first: 0 asks for that.
+        estimates = self.gaps
+        if small.problem.intercept.constrained:
+            estimates = np.zeros(1)
+        return np.where((self.u != before).any(axis=1), estimates, np.nan)
 
     def search(self, direction: np.ndarray, dz: np.ndarray) -> None:
         """Go to the points on the lines at which the objectives are least, roughly.
@@ -101,27 +104,27 @@ class NewtonRuns(Runs):
         small = self.small
         # Derivatives of half a square along the lines: linear + tau quadratic.
         penalised = small.penalty * direction
-        linear = inner(penalised, self.u)
-        quadratic = inner(penalised, direction)
-        slopes = linear - small.C * inner(self.a, dz)
-        enough = -LINE_TOLERANCE * slopes
+        linear = inner_by_row(penalised, self.u)
+        quadratic = inner_by_row(penalised, direction)
+        slopes = linear - small.C * inner_by_row(self.a, dz)
+        flat = -LINE_TOLERANCE * slopes
         lines: list[Bracket] = []
         tau = np.ones(slopes.size)
         for _ in range(SEARCH_STEPS):
             # First derivatives of all lines, each at its own place.
             z = self.z + tau[:, None] * dz
             a, bend = self.respond(z)
-            here = linear + tau * quadratic - small.C * inner(a, dz)
+            derivatives = linear + tau * quadratic - small.C * inner_by_row(a, dz)
             if not lines:
                 # Most full steps are good enough.
-                if (np.abs(here) <= enough).all():
+                if (np.abs(derivatives) <= flat).all():
                     break
                 lines = list(map(Bracket, slopes.tolist()))
 
-            # A bracket makes the next place of the first and the second derivative; it stays at
-            # zero if the objective does not fall at first.
-            rises = quadratic + small.C * inner(bend * dz, dz)
-            following = list(map(Bracket.follow, lines, here.tolist(), rises.tolist()))
+            # A bracket finds the next place by both derivatives; it stays at zero if the objective
+            # does not fall at first.
+            curvatures = quadratic + small.C * inner_by_row(bend * dz, dz)
+            following = list(map(Bracket.follow, lines, derivatives.tolist(), curvatures.tolist()))
             if following == tau.tolist():
                 break
             tau = np.array(following)
@@ -133,15 +136,15 @@ class NewtonRuns(Runs):
         self.z = z
         self.a = a
         self.bend = bend
-        self.pull = small.C * products(a, small.Z)
+        self.pull = small.C * multiply_rows(a, small.Z)
 
-    def point(self) -> FoundWeights:
+    def point(self) -> RunPoints:
         """Return the weights and the multipliers."""
         small = self.small
         if small.problem.intercept.constrained:
             return small.evaluate(self.u, self.a, self.z)
-        primal = primal_of(small.C, small.add_losses(self.z), 0.5 * inner(self.u, self.u))
-        return FoundWeights(self.u, self.a, primal, primal - self.gaps)
+        primal = primal_of(small.C, small.add_losses(self.z), 0.5 * inner_by_row(self.u, self.u))
+        return RunPoints(self.u, self.a, primal, primal - self.gaps)
 
     def pick(self, chosen: np.ndarray) -> Self:
         """Return some of the runs."""

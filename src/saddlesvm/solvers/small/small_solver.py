@@ -16,44 +16,47 @@ from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
 from saddlesvm.solvers.curvature import coordinate_curvature
-from saddlesvm.solvers.small.dense import Ends, Small
-from saddlesvm.solvers.small.interior_point import Box
+from saddlesvm.solvers.small.dense import BestPoints, Small
+from saddlesvm.solvers.small.interior_point import InteriorRuns
 from saddlesvm.solvers.small.runs import Runs, advance
 from saddlesvm.solvers.small.small_newton import NewtonRuns
 
 # The phases of small problems, in the words of a trace.
 DENSE = "dense Newton"
 INTERIOR = "interior point"
-# Dense problems are small here up to so many times the values that are small everywhere; if the
-# loss has kinks, only from this ``C ||x_i||^2`` of the median row on: descent solves easier ones in
-# a few epochs. Measured on digits and on 2,000 x 95 to 30,000 x 8: beside the solvers for any size,
-# smooth losses take .46 to 1.12 of the time up to 2.5 times, and .6 to 1.57 at 4 times; the hinge
-# .36 to 1.02 with C = 1 and 100, and 3 to 4 with C = .01 (27 November 2026).
-LARGER = 2.5
-STEEP = 10.0
+# A dense problem counts as small here if it has at most so many times the values of
+# :func:`~saddlesvm.rows.matrix.is_little`, and if the loss has kinks, only with at least this
+# ``C ||x_i||^2`` of the median row: descent solves easier problems in a few epochs. Measured on
+# digits and on 2,000 x 95 to 30,000 x 8: beside the solvers for any size, smooth losses take .46 to
+# 1.12 of the time up to 2.5 times, and .6 to 1.57 at 4 times; the hinge .36 to 1.02 with C = 1 and
+# 100, and 3 to 4 with C = .01 (27 November 2026).
+TIMES_LITTLE = 2.5
+LEAST_CURVATURE = 10.0
 
 
 def begin_runs(phase: str, small: Small, u: np.ndarray) -> Runs:
     """Return the runs of a phase; Newton's method begins near the weights u."""
-    return NewtonRuns(small, u) if phase == DENSE else Box(small)
+    if phase == DENSE:
+        return NewtonRuns(small, u)
+    return InteriorRuns(small)
 
 
-def solve_together(phase: str, small: Small, relative_gap: float, most: int) -> Ends:
-    """Return the ends of runs from zero, of one problem or several without a free intercept.
+def solve_together(phase: str, small: Small, relative_gap: float, most: int) -> BestPoints:
+    """Solve problems from zero, several only without a free intercept; return the best points.
 
-    Each comes to the relative gap, unless rounding leaves nothing to gain, or in `most` steps.
+    A run ends at the relative gap, if rounding leaves nothing to gain, or after `most` steps.
     """
     zero = np.zeros(small.Z.shape[1])
     runs = begin_runs(phase, small, zero)
-    ends = Ends(small)
-    if runs.are_together:
-        advance(runs, ends, relative_gap, most)
-        return ends
+    best = BestPoints(small)
+    if runs.step_together:
+        advance(runs, best, relative_gap, most)
+        return best
     # One run after the other.
     for k in range(len(small.y)):
         live = np.array([k])
-        advance(begin_runs(phase, small.pick(live), zero), ends, relative_gap, most, live)
-    return ends
+        advance(begin_runs(phase, small.pick(live), zero), best, relative_gap, most, live)
+    return best
 
 
 @dataclass
@@ -66,26 +69,30 @@ class SmallState(State):
         The best weights so far.
     alpha : ndarray of shape (n_all,)
         The best dual point so far.
-    small, runs, ends
-        The problem as a matrix, the point that the run stands at, and the best of its points.
+    small : Small
+        The problem as a matrix.
+    runs : Runs
+        The point that the run stands at.
+    best_points : BestPoints
+        The best of its points.
     """
 
     estimate_is_gap: bool = True
     alpha: np.ndarray = field(default_factory=nothing)
     small: Small = field(kw_only=True, repr=False)
     runs: Runs = field(kw_only=True, repr=False)
-    ends: Ends = field(kw_only=True, repr=False)
+    best_points: BestPoints = field(kw_only=True, repr=False)
 
     @property
     def stuck(self) -> bool:
         """True if rounding leaves nothing to gain."""
-        return bool(self.ends.stuck[0])
+        return bool(self.best_points.stuck[0])
 
     def show_best(self, problem: Problem) -> None:
         """Take over the best weights and dual variables, and their gap."""
-        self.w = self.small.feature_weights(self.ends.u)[0]
-        self.alpha = problem.scatter(self.ends.a[0])
-        self.estimate = float(self.ends.gaps()[0])
+        self.w = self.small.feature_weights(self.best_points.u)[0]
+        self.alpha = problem.scatter(self.best_points.a[0])
+        self.estimate = float(self.best_points.gaps()[0])
 
 
 @dataclass(frozen=True)
@@ -99,30 +106,30 @@ class SmallSolver(SolverBase):
         """Begin at zero, or at the starting point."""
         small = Small(problem)
         with blas_for(0.0), np.errstate(all="ignore"):
-            u = small.start(start)
-            ends = Ends(small)
+            u = small.starting_weights(start)
+            best = BestPoints(small)
             runs = begin_runs(self.phase, small, u)
             if start is not None and start.alpha is not None and start.alpha.any():
-                ends.keep(np.arange(1), small.evaluate(u[None], problem.gather(start.alpha)[None]))
+                best.keep(np.arange(1), small.evaluate(u[None], problem.gather(start.alpha)[None]))
             state = SmallState(
-                nothing(), active=problem.members.size, small=small, runs=runs, ends=ends
+                nothing(), active=problem.members.size, small=small, runs=runs, best_points=best
             )
             state.show_best(problem)
         return state
 
     def step(self, problem: Problem, state: SmallState, budget: Budget) -> SmallState:
         """Do steps until the gap is as small as asked for, or the budget is used up."""
-        ends = state.ends
-        before = int(ends.steps[0])
-        # A step visits all rows. With a time limit, the clock is read after each step; a fit that
-        # was interrupted does a single step.
+        best = state.best_points
+        before = int(best.steps[0])
+        # A step visits all rows. With a time limit, the clock is read after each step; a fit whose
+        # time is up does a single step.
         most = max(1, budget.rows // state.small.size)
         at_once = 1 if budget.seconds < np.inf or time_is_up() else most
         taken = 0
         with blas_for(0.0), np.errstate(all="ignore"):
             while taken < most and not state.stuck and state.estimate > budget.relative_gap:
-                advance(state.runs, ends, budget.relative_gap, min(at_once, most - taken))
-                taken = int(ends.steps[0]) - before
+                advance(state.runs, best, budget.relative_gap, min(at_once, most - taken))
+                taken = int(best.steps[0]) - before
                 state.show_best(problem)
                 if time_is_up():
                     break
@@ -130,8 +137,8 @@ class SmallSolver(SolverBase):
         # If there is nothing to do, that counts as an epoch, too.
         state.epochs += float(max(taken, 1))
         state.active = state.runs.count_active()
-        step, what = state.runs.words
-        state.remark = f"{step} {ends.steps[0]}: {state.active} {what}"
+        runs = state.runs
+        state.remark = f"{runs.step_name} {best.steps[0]}: {state.active} {runs.active_name}"
         return state
 
     def solution(self, problem: Problem, state: SmallState) -> Point:
@@ -140,7 +147,7 @@ class SmallSolver(SolverBase):
 
     def last_point(self, problem: Problem, state: SmallState) -> Point:
         """Return the point of the last step; the best one if a resumed run has done none."""
-        found = state.ends.last
+        found = state.best_points.last
         if found is None:
             return self.solution(problem, state)
         return Point(state.small.feature_weights(found.u)[0], problem.scatter(found.alpha[0]))
@@ -152,13 +159,13 @@ SMALL = {phase: SmallSolver(phase) for phase in (DENSE, INTERIOR)}
 def small_phase(problem: Problem) -> str | None:
     """Return the name of the solver of a small problem; None if the solvers here do not take it.
 
-    They take few values and little work in a step, with half a square as penalty, or the sum of the
-    weights' sizes with a loss of lines and parabolas.
+    They take problems with few values, whose penalty is half a square, or the l1 norm if the loss
+    is made of lines and parabolas.
     """
     intercept = problem.intercept
     if type(problem) is not Problem or not problem.holds_rows or not intercept.homogeneous:
         return None
-    # Sizes of weights: the interior point needs pieces of parabolas, and more rows than features.
+    # The l1 norm: the interior point method needs pieces of parabolas, and more rows than features.
     if isinstance(problem.penalty, L1):
         is_tall = problem.n_features < problem.members.size and not intercept.constrained
         phase = INTERIOR if is_tall and traits_of(problem.loss).parabolic else None
@@ -178,6 +185,6 @@ def is_small_enough(problem: Problem) -> bool:
         return True
     # Larger ones are dense, so that NumPy makes their sums anyway.
     size = problem.X.n_values, problem.X.n_rows, problem.n_features
-    if problem.sparse or not problem.in_arrays or not is_little(*size, times=LARGER):
+    if problem.sparse or not problem.in_arrays or not is_little(*size, times=TIMES_LITTLE):
         return False
-    return problem.is_smooth or coordinate_curvature(problem) >= STEEP
+    return problem.is_smooth or coordinate_curvature(problem) >= LEAST_CURVATURE
