@@ -109,23 +109,9 @@ class InteriorRuns(Runs):
 
         # The bounds of each row's dual variable, and the slope and the second derivative of its
         # conjugate below and above zero.
-        low, high = small.methods.bounds(small.loss, y, small.s)
-        low, slope_below, ridge_below = conjugate_pieces(
-            small, y, np.broadcast_to(low, y.shape), curved
-        )
-        high, slope_above, ridge_above = conjugate_pieces(
-            small, y, np.broadcast_to(high, y.shape), curved
-        )
-        if small.l1:
-            # The rows of the l1 norm: their loss is the absolute value, whose conjugate is zero.
-            bound = np.full((len(y), small.Z.shape[1]), small.l1 / small.C)
-            zero = np.zeros(bound.shape)
-            low = np.hstack([low, -bound])
-            high = np.hstack([high, bound])
-            slope_below = np.hstack([slope_below, zero])
-            slope_above = np.hstack([slope_above, zero])
-            ridge_below = np.hstack([ridge_below, zero])
-            ridge_above = np.hstack([ridge_above, zero])
+        lower, upper = small.methods.bounds(small.loss, y, small.s)
+        low, slope_below, ridge_below = pieces_of_rows(small, lower, -1.0)
+        high, slope_above, ridge_above = pieces_of_rows(small, upper, 1.0)
 
         # A dual variable of both signs whose conjugate is one line is counted from its lower bound.
         has_both_signs = (low < 0.0) & (high > 0.0)
@@ -270,19 +256,10 @@ class InteriorRuns(Runs):
         np.negative(dt, out=dt)
         relative = dt[:, None] / distances
         first_order = slacks * dt[:, None]
-        predicted = (
-            self.complementarity.tolist(),
-            np.add.reduce(flatten(first_order), axis=1).tolist(),
-            inner_by_row(flatten(first_order), flatten(relative)).tolist(),
-            np.minimum.reduce(flatten(relative), axis=1).tolist(),
-            np.maximum.reduce(flatten(relative), axis=1).tolist(),
-        )
+        mu = self.choose_mu(first_order, relative)
 
-        # The corrector aims at p t = mu, with a mu that the predictor's length gives, and takes the
-        # predictor's products of second order into account.
-        n_products = 2.0 * self.upper.shape[1]
-        sums = [target_complementarity(*run) for run in zip(*predicted, strict=True)]
-        mu = np.array([total / n_products for total in sums])[:, None, None]
+        # The corrector aims at p t = mu, and takes the predictor's products of second order into
+        # account.
         aim = (mu + first_order * (1.0 + relative)) / distances
         rises = weight * (aim[:, 0] + aim[:, 1])
         right += extended.C * multiply_rows(self.sum_by_row(sigma * rises), extended.Z)
@@ -300,6 +277,22 @@ class InteriorRuns(Runs):
             return np.full(len(self.w), np.nan)
         # The gap of the interior point, C complementarity, is larger than the gap at the bounds.
         return (extended.C / GAP_RATIO) * self.complementarity
+
+    def choose_mu(self, first_order: np.ndarray, relative: np.ndarray) -> np.ndarray:
+        """Return mu of each run, shape (K, 1, 1), from the predictor's changes of the distances.
+
+        They are given relative to the distances, and times the slacks.
+        """
+        predicted = (
+            self.complementarity.tolist(),
+            np.add.reduce(flatten(first_order), axis=1).tolist(),
+            inner_by_row(flatten(first_order), flatten(relative)).tolist(),
+            np.minimum.reduce(flatten(relative), axis=1).tolist(),
+            np.maximum.reduce(flatten(relative), axis=1).tolist(),
+        )
+        n_products = 2.0 * self.upper.shape[1]
+        sums = [target_complementarity(*run) for run in zip(*predicted, strict=True)]
+        return np.array([total / n_products for total in sums])[:, None, None]
 
     def move(self, dw: np.ndarray, dz: np.ndarray, dt: np.ndarray, dslacks: np.ndarray) -> None:
         """Move along a step as far as the bounds allow."""
@@ -350,6 +343,23 @@ class InteriorRuns(Runs):
         """Return how many variables tend to no bound: the rows on the margin."""
         t = self.snap_to_bounds()
         return int(np.count_nonzero((t > 0.0) & (t < self.upper)))
+
+
+def pieces_of_rows(
+    small: Small, bounds: np.ndarray, sign: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the :func:`conjugate_pieces` on the side of a sign, with the rows of the l1 norm."""
+    y = small.y
+    ends = np.broadcast_to(bounds, y.shape)
+    ends, slope, ridge = conjugate_pieces(small, y, ends, is_smooth(small.loss))
+    if small.l1:
+        # The loss of these rows is the absolute value, whose conjugate is zero up to its bounds.
+        bound = np.full((len(y), small.Z.shape[1]), small.l1 / small.C)
+        zero = np.zeros(bound.shape)
+        ends = np.hstack([ends, sign * bound])
+        slope = np.hstack([slope, zero])
+        ridge = np.hstack([ridge, zero])
+    return ends, slope, ridge
 
 
 def conjugate_pieces(
