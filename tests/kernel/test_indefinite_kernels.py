@@ -70,7 +70,7 @@ def test_nothing_is_certified_and_all_words_say_so(name: str, model: Any) -> Non
         found.fit(rows, y)
     assert str(found.outcome_) != "certified" and found.certificate_.dual == -np.inf
     assert found.certificate_.relative_gap == found.certificate_.excess == np.inf
-    assert "no dual bound" in str(found.certificate_) and "no dual bound" in found._repr_html_()
+    assert "no dual bound" in str(found.certificate_)
     assert pickle.loads(pickle.dumps(found)).certificate_ == found.certificate_
     if type(model) is SVC and model.max_iter == -1 and name != "minus a product":
         assert str(found.outcome_) == "stationary" and found.fit_status_ == 1

@@ -88,9 +88,11 @@ def command(
         quiet=as_json,
     )
     y = labels_of(rows.train)
+    if gap is None:
+        gap = GAP
     template = make_estimator(asked, entry, y, quiet=as_json)
     path = template.path(
-        rows.train.X, y, C=ends, lam=lam, gap=gap or GAP, sample_weight=rows.train.sample_weight
+        rows.train.X, y, C=ends, lam=lam, gap=gap, sample_weight=rows.train.sample_weight
     )
     errors = measure_errors(path, rows)
     chosen = None
