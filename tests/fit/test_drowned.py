@@ -89,7 +89,8 @@ def test_iris_at_any_scale_is_certified_or_ends_soon() -> None:
     iris = load_iris()
     for power in (-20, 0, 10, 20, 50):
         model = LinearSVC(random_state=0).fit(iris.data * 2.0**power, iris.target)
-        assert model.n_iter_ <= 5000
+        # Passes over 150 rows: less than a second for the three classes.
+        assert model.n_iter_ <= 10_000
         if power <= 20:
             assert model.outcome_ is Outcome.CERTIFIED
 
