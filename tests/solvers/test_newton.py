@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm import LinearSVC
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits, Outcome
@@ -209,3 +211,17 @@ def test_few_separable_rows_at_a_huge_C_take_few_passes(seed):
     problem = make_problem(rows, y, Hinge(), C=1e5, intercept="regularized")
     result = fit(problem, Newton(), Limits(tol=1e-5, max_epochs=130))
     assert result.outcome is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize(("noise", "C"), [(3.0, 100.0), (0.1, 1.0)])
+def test_a_fit_makes_few_arrays_of_all_rows(noise: float, C: float) -> None:
+    """The search along a step takes some rows at a time, and so does the curvature."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(150_000, 20)).astype(np.float32)
+    y = X @ random.normal(size=20) + noise * random.normal(size=len(X)) > 0.0
+    model = LinearSVC(loss="hinge", solver="newton", C=C).fit(X[:3000], y[:3000])
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 18.5 * 8 * len(X)

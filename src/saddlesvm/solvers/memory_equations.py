@@ -43,7 +43,7 @@ from saddlesvm.solvers.equations import (
     conjugate_gradients,
     draw,
 )
-from saddlesvm.solvers.task import EvaluatedPoint, Task, pull_of, score_all
+from saddlesvm.solvers.task import EvaluatedPoint, Task, few_rows, pull_of, score_all
 
 # Factors.
 MOST_SIDE = 5000  # features or rows of a factor at most: 200 MB; guessed
@@ -272,7 +272,11 @@ class MemoryEquations(Equations):
         """
         task = self.task
         place = task.place
-        self.take_bends(task.C * task.machine.bend(slice(0, place.n), point.Z, point.A, centre, q))
+        bends = np.empty(place.n)
+        for some in few_rows(task):
+            bends[some] = task.machine.bend(some, point.Z[some], point.A[some], centre, q)
+        bends *= task.C
+        self.take_bends(bends)
         bent = self.rows
         if place.d < min(FEW_FEATURES, task.most_side):
             # So many rows are enough for the matrix.

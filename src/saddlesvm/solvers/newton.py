@@ -60,6 +60,7 @@ from saddlesvm.solvers.task import (
     Task,
     evaluate,
     evaluate_response,
+    few_rows,
     objective_at_zero,
     pull_of,
     respond_all,
@@ -602,19 +603,23 @@ def finish_step(task: Task, state: NewtonState, start: EvaluatedPoint) -> Evalua
         Z = start.Z + dZ
         rounded = dZ
     ridge = task.ridge_of_weights
-    all_rows = slice(0, task.place.n)
 
-    def slope_with(W: np.ndarray, A: np.ndarray) -> float:
-        return float(np.vdot(ridge * W + task.linear, D) - task.C * np.vdot(A, dZ))
+    def slope_of(W: np.ndarray, pulls: float) -> float:
+        return float(np.vdot(ridge * W + task.linear, D)) - task.C * pulls
 
     def slope_at(t: float) -> float:
-        A = task.machine.dual_variables(all_rows, start.Z + t * dZ, state.centre, state.q)
-        return slope_with(start.W + t * D, A)
+        # A few rows at a time: no array of all rows is made, beside those of the two points.
+        pulls = 0.0
+        for rows in few_rows(task):
+            scores = start.Z[rows] + t * dZ[rows]
+            A = task.machine.dual_variables(rows, scores, state.centre, state.q)
+            pulls += float(np.vdot(A, dZ[rows]))
+        return slope_of(start.W + t * D, pulls)
 
     # 2. The end of the step is good enough if F is nearly flat there.
     A, sums = respond_all(task, Z, state.centre, state.q)
     first_slope = float(np.vdot(start.gradient, D))
-    last_slope = slope_with(W, A)
+    last_slope = slope_of(W, float(np.vdot(A, dZ)))
     is_far = abs(last_slope) > EXACT * abs(first_slope)
     if task.machine.columns:
         # With several scores a row, a search takes as long as products: it only goes back.
@@ -622,12 +627,17 @@ def finish_step(task: Task, state: NewtonState, start: EvaluatedPoint) -> Evalua
     if is_far:
         # So much of a slope may be rounding of the scores.
         unit = float(np.finfo(task.place.kind).eps)
-        rounding = SLOPE_ROUNDING * unit * task.C * float(np.abs(A * rounded).sum())
+        sizes = sum(float(np.abs(A[rows] * rounded[rows]).sum()) for rows in few_rows(task))
+        rounding = SLOPE_ROUNDING * unit * task.C * sizes
         is_far = first_slope < -rounding
     if is_far:
         t = find_least(slope_at, first_slope, last_slope)
         W = start.W + t * D
-        Z = start.Z + t * dZ
+        # In place: memory holds few arrays of all rows.
+        dZ *= t
+        dZ += start.Z
+        Z = dZ
+        del A, rounded
         A, sums = respond_all(task, Z, state.centre, state.q)
         is_fresh = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -238,16 +238,20 @@ def evaluate(
     return evaluate_response(task, W, Z, A, totals, q, near, is_fresh)
 
 
+def few_rows(task: Task) -> Iterator[slice]:
+    """Yield all rows, so few at a time that what is computed of their scores stays in the cache."""
+    size = max(1, CACHED_SCORES // math.prod(task.machine.columns))
+    for first in range(0, task.place.n, size):
+        yield slice(first, min(first + size, task.place.n))
+
+
 def respond_all(
     task: Task, Z: np.ndarray, centre: np.ndarray, q: float
 ) -> tuple[np.ndarray, ResponseSums]:
     """Return the dual variables of all rows at scores Z, and their sums."""
     A = np.empty_like(Z)
     sums = np.zeros(len(ResponseSums._fields))
-    # A few rows at a time, so that what is computed on the way stays in the cache.
-    size = max(1, CACHED_SCORES // math.prod(task.machine.columns))
-    for first in range(0, task.place.n, size):
-        rows = slice(first, min(first + size, task.place.n))
+    for rows in few_rows(task):
         A[rows], found = task.machine.respond(rows, Z[rows], centre, q)
         sums += found
     return A, ResponseSums(*sums.tolist())
@@ -328,20 +332,22 @@ def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
 def pull_of(place: Memory, A: np.ndarray) -> np.ndarray:
     """Return ``sum_i a_i x_i``, by a pass over the rows whose dual variables are not zero."""
     # Copying the rows that pull pays if they are fewer than half.
-    rows = np.flatnonzero(A) if A.ndim == 1 else np.flatnonzero(A.any(axis=1))
-    if 2 * rows.size < place.n:
+    pulls = A.any(axis=1) if A.ndim == 2 else A != 0.0
+    if 2 * np.count_nonzero(pulls) < place.n:
+        rows = np.flatnonzero(pulls)
         return place.pull_some(rows, A[rows])
-    return place.pull_some(np.arange(place.n), A)
+    pulled = np.zeros((place.d + 1, *A.shape[1:]))
+    for part, block in place.blocks():
+        pulled += place.pull(block, A[part])
+    return pulled
 
 
 def objective_at_zero(task: Task) -> float:
     """Return the objective at zero weights, without reading a row."""
     machine = task.machine
-    size = max(1, CACHED_SCORES // math.prod(machine.columns))
     losses = 0.0
-    for first in range(0, task.place.n, size):
-        rows = slice(first, min(first + size, task.place.n))
-        zeros = np.zeros((rows.stop - first, *machine.columns))
+    for rows in few_rows(task):
+        zeros = np.zeros((rows.stop - rows.start, *machine.columns))
         # With q = 0 the centre does not count.
         _, sums = machine.respond(rows, zeros, zeros, 0.0)
         losses += sums.losses
