@@ -20,7 +20,7 @@ from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import Columns
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.columns.solver import bring_inside, charges_of
+from saddlesvm.solvers.columns.solver import bring_inside, penalty_factors
 from saddlesvm.solvers.smoothed import answers_at, smoothed_terms
 from support import csr, features, labels, matrix, named
 
@@ -128,8 +128,8 @@ def test_screening_never_leaves_out_a_feature_of_the_optimum(loss: Loss, sparse:
     state = solver.init(problem, 0)
     while state.estimate > 1e-9:
         state = solver.step(problem, state, Budget(10**6, 1e-9))
-        assert not state.out[support].any()
-    assert state.out.any()
+        assert not state.is_screened[support].any()
+    assert state.is_screened.any()
     assert np.array_equal(state.best.w[:-1] != 0.0, support)
 
 
@@ -204,7 +204,7 @@ def test_projected_multipliers_prove_more_than_scaled_ones(kind: str, sparse: bo
     answers = answers_at(smoothed_terms(problem, state.centre, 0.0), state.z)
     near = solver._project(problem, state, answers, 1e-6)
     pull = dual_weights(problem, near)
-    l1 = charges_of(problem)[1]
+    l1 = penalty_factors(problem)[1]
     scaled = bring_inside(problem, problem.balance(problem.scatter(answers.alpha)), state.pull)[0]
     projected = bring_inside(problem, near, pull)[0]
     assert scaled < projected <= state.best.primal

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from saddlesvm.rows.matrix import CSR, Dense
 
-# From one pass over all coordinates to the next; and between two Newton steps on the support.
+# Passes from one over all coordinates to the next, and between two Newton steps on the support;
+# guessed.
 PASSES = 20
 
 
@@ -49,14 +50,14 @@ class Coordinates(NamedTuple):
         weights.
     l1 : ndarray
         What an absolute weight is charged.
-    bends : ndarray
+    diagonal : ndarray
         The diagonal of H.
     """
 
     w: np.ndarray
     slopes: np.ndarray
     l1: np.ndarray
-    bends: np.ndarray
+    diagonal: np.ndarray
 
 
 @inlined
@@ -168,9 +169,9 @@ class Moving(NamedTuple):
         Value of the virtual feature.
     bend, moved : ndarray of shape (n,)
         B, and the change of the margins since the model's weights.
-    own : ndarray of shape (m,)
+    added : ndarray of shape (m,)
         The diagonal that is added to ``X_W' B X_W``.
-    begun : ndarray of shape (m,)
+    start : ndarray of shape (m,)
         The model's weights.
     """
 
@@ -178,15 +179,15 @@ class Moving(NamedTuple):
     scale: float
     bend: np.ndarray
     moved: np.ndarray
-    own: np.ndarray
-    begun: np.ndarray
+    added: np.ndarray
+    start: np.ndarray
 
 
 @inlined
 def slope_by_columns(columns: Rows, moving: Moving, k: int, w: float, slope: float) -> float:
-    """The slope of a coordinate, which is at w now and was `slope` at the model's weights."""
-    # g_k + own_k (w - u_k) + x_k' B (change of the margins).
-    slope += moving.own[k] * (w - moving.begun[k])
+    """Return the slope of a coordinate at w, which was `slope` at the model's weights."""
+    # g_k + added_k (w - u_k) + x_k' B (change of the margins).
+    slope += moving.added[k] * (w - moving.start[k])
     if k < moving.chosen.size:
         return slope + bent_dot(columns, moving.chosen[k], moving.bend, moving.moved)
     for i in range(moving.moved.size):
@@ -220,23 +221,23 @@ def descend(
     coordinates in which no violation is above `tolerance`, or after so many passes, most of which
     visit only the weights that are not zero. Returns the largest violation seen in the last pass.
     """
-    w, slopes, l1, bends = coordinates
+    w, slopes, l1, diagonal = coordinates
     worst = np.inf
     skips_zeros = False
     for done in range(1, passes + 1):
         worst = 0.0
         for k in range(w.size):
-            if bends[k] <= 0.0 or (skips_zeros and w[k] == 0.0 and l1[k] > 0.0):
+            if diagonal[k] <= 0.0 or (skips_zeros and w[k] == 0.0 and l1[k] > 0.0):
                 continue
             # The slope of the model's smooth part along w_k, by the columns if there is no matrix.
             slope = slopes[k]
             if columns is not None:
                 slope = slope_by_columns(columns, moving, k, w[k], slope)  # type: ignore[arg-type]
-            away = violation(w[k], slope, l1[k])
-            worst = max(worst, away)
-            if away > 0.0:
+            violation_k = violation(w[k], slope, l1[k])
+            worst = max(worst, violation_k)
+            if violation_k > 0.0:
                 # The minimiser along w_k: a soft threshold of the Newton step.
-                new = soft_threshold(w[k] - slope / bends[k], l1[k] / bends[k])
+                new = soft_threshold(w[k] - slope / diagonal[k], l1[k] / diagonal[k])
                 change = new - w[k]
                 if change != 0.0:
                     w[k] = new

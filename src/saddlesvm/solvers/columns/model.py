@@ -42,17 +42,17 @@ SLIGHT = 0.1
 # pull too little, .001 takes twice as long; DAMPED = 1e-3 is as good, 1e-6 fails.
 HARDLY = 0.01
 DAMPED = 1e-4
-ROUNDS = 12  # rounds of passes and a Newton step on the support, at most
+ROUNDS = 12  # rounds of passes and a Newton step on the support, at most; guessed
 MOST_ROWS = 0.7  # share of the rows up to which columns without the others are copied; a guess
-# Share of the diagonal that is added to it, at least: columns may depend on each other.
+# Share of the diagonal that is added to it, at least: columns may depend on each other; guessed.
 TINY = 1e-12
-GROWTH = 10.0  # factor of that share after a short step
-MOST_COORDINATES = 4000  # of a matrix
+GROWTH = 10.0  # factor of that share after a short step; guessed
+MOST_COORDINATES = 4000  # side of a matrix: 128 MB; guessed
 MODEL_FORCING = 0.05  # relative residual at which conjugate gradients stop; a guess
 MOST_PRODUCTS = 100  # iterations of conjugate gradients at most; a guess
-# Products of a matrix of sparse columns for each stored value: it then costs as much as 500
-# passes.
-WORTH = 1500.0
+# Products for each stored value up to which a matrix of sparse columns is formed: it then costs as
+# much as 500 passes; derived.
+MOST_PAIRS = 1500.0
 
 
 class QuadraticModel(NamedTuple):
@@ -61,7 +61,7 @@ class QuadraticModel(NamedTuple):
     Attributes
     ----------
     w, slopes, l1 : ndarray
-    own : ndarray
+    added : ndarray
         What is added to the diagonal of ``X_W' B X_W``.
     bend : ndarray of shape (n,)
     """
@@ -69,7 +69,7 @@ class QuadraticModel(NamedTuple):
     w: np.ndarray
     slopes: np.ndarray
     l1: np.ndarray
-    own: np.ndarray
+    added: np.ndarray
     bend: np.ndarray
 
     def value(self, w: np.ndarray, slopes: np.ndarray) -> float:
@@ -85,9 +85,9 @@ class Damping(NamedTuple):
     Attributes
     ----------
     short : float
-        Steps below this are short.
+        Step lengths (1 for a full step) below this are short.
     fall : float
-        Divisor after a step that is not.
+        Divisor of the share after any other step.
     least : float
         The share after a short step, at least.
     """
@@ -96,16 +96,17 @@ class Damping(NamedTuple):
     fall: float
     least: float
 
-    def after(self, share: float, length: float) -> float:
-        """Return the share after a step of this length."""
+    def next_share(self, share: float, length: float) -> float:
+        """Return the share after a step of this length: more if it was short, else less."""
         if length > self.short:
             return max(share / self.fall, TINY)
         return max(share * GROWTH, self.least)
 
 
-OF_CURVES = Damping(0.5, GROWTH, TINY)  # of losses with a continuous second derivative
-# If it jumps, models are wrong far away: the damping must soon be felt.
-OF_CORNERS = Damping(0.9, 3.0, 1e-4)
+# Of losses with a continuous second derivative; and of losses whose second derivative jumps, for
+# which models are wrong far away, so that the damping must soon be felt. All guessed.
+CURVE_DAMPING = Damping(0.5, GROWTH, TINY)
+CORNER_DAMPING = Damping(0.9, 3.0, 1e-4)
 
 
 class WorkingSet:
@@ -142,15 +143,15 @@ class WorkingSet:
         if self.features.size > MOST_COORDINATES:
             return None
         gram = Gram(self.store, self.places, self.intercept)
-        # Sparse columns by rows: the matrix takes products of all pairs of values in a row.
-        if gram.by_row is not None and gram.pairs > WORTH * gram.by_row.data.size:
+        # Sparse columns: the matrix takes the products of all pairs of values in a row.
+        if gram.by_row is not None and gram.pairs > MOST_PAIRS * gram.by_row.data.size:
             return None
         return gram
 
     def minimise(
         self, model: QuadraticModel, tolerance: float, rough: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the model's best weights, to this violation, and the change of the margins.
+        """Return the weights that minimise the model, to this violation, and the margins' change.
 
         `rough` asks for a few passes over the columns only.
         """
@@ -178,17 +179,17 @@ class WorkingSet:
         self, model: QuadraticModel, tolerance: float, rough: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the best weights by descent on columns, and the change of the margins."""
-        bends = self._bends(model.bend)
-        found = Coordinates(model.w.copy(), model.slopes, model.l1, bends + model.own)
+        diagonal = self._diagonal(model.bend)
+        found = Coordinates(model.w.copy(), model.slopes, model.l1, diagonal + model.added)
         part, rows = self._bending_rows(model.bend, SLIGHT if rough else 0.0)
         columns = part.store.columns
         bend = model.bend[rows]
-        own = model.own
+        added = model.added
         if rough:
-            # The rows left out add to the diagonal still.
-            own = own + bends - part._bends(bend)
+            # The rows that are left out still add to the diagonal.
+            added = added + diagonal - part._diagonal(bend)
         moved = np.zeros(bend.size)
-        moving = Moving(part.places, self.store.scale, bend, moved, own, model.w)
+        moving = Moving(part.places, self.store.scale, bend, moved, added, model.w)
         if rough:
             descend(None, columns, moving, found, tolerance, ROUGH_PASSES)
             return found.w, self.change_of_margins(found.w - model.w)
@@ -199,15 +200,14 @@ class WorkingSet:
             # Where the descent is slow, a Newton step on the support takes the signs as they are.
             support = support_of(found)
             change = found.w - model.w
-            slopes = model.slopes + model.own * change
+            slopes = model.slopes + model.added * change
             slopes += self.slopes(model.bend * self.change_of_margins(change))
             step = np.zeros(model.w.size)
             step[support] = self._conjugate(model, found, slopes, support)
             # The curvature of the model along the step, step' H step.
-            ahead = self.change_of_margins(step)
+            dz = self.change_of_margins(step)
             curved = float(
-                np.einsum("i,i,i", model.bend, ahead, ahead)
-                + np.einsum("j,j,j", model.own, step, step)
+                np.einsum("i,i,i", model.bend, dz, dz) + np.einsum("j,j,j", model.added, step, step)
             )
             if move_along(found._replace(slopes=slopes), step, curved):
                 moved[:] = self.change_of_margins(found.w - model.w)[rows]
@@ -225,26 +225,26 @@ class WorkingSet:
         if largest <= tolerance:
             return change
         part, rows = self._bending_rows(bend, HARDLY)
-        own = bend[rows]
-        diagonal = np.maximum(part._bends(own), TINY)
+        own_bend = bend[rows]
+        diagonal = np.maximum(part._diagonal(own_bend), TINY)
 
         def product(p: np.ndarray) -> np.ndarray:
-            return part.slopes(own * part.change_of_margins(p)) + DAMPED * diagonal * p
+            return part.slopes(own_bend * part.change_of_margins(p)) + DAMPED * diagonal * p
 
         forcing = min(MODEL_FORCING, tolerance / largest)
         p, _ = conjugate_gradients(product, lambda r: r / diagonal, wanted, MOST_PRODUCTS, forcing)
-        change[rows] = own * part.change_of_margins(p)
+        change[rows] = own_bend * part.change_of_margins(p)
         return change
 
-    def _bends(self, bend: np.ndarray) -> np.ndarray:
+    def _diagonal(self, bend: np.ndarray) -> np.ndarray:
         """Return ``sum_i B_i x_ij^2``, the diagonal of ``X_W' B X_W``."""
         places = self.places
-        bends = np.empty(places.size + self.intercept)
-        bent_squares(self.store.columns, places, bend, bends[: places.size])
+        diagonal = np.empty(places.size + self.intercept)
+        bent_squares(self.store.columns, places, bend, diagonal[: places.size])
         # The virtual feature has the same value in each row.
         if self.intercept:
-            bends[-1] = self.store.scale**2 * bend.sum()
-        return bends
+            diagonal[-1] = self.store.scale**2 * bend.sum()
+        return diagonal
 
     def _bending_rows(
         self, bend: np.ndarray, slight: float
@@ -261,17 +261,17 @@ class WorkingSet:
     def _conjugate(
         self, model: QuadraticModel, at: Coordinates, slopes: np.ndarray, support: np.ndarray
     ) -> np.ndarray:
-        """The Newton step on the support, by conjugate gradients on the columns."""
+        """Return the Newton step on the support, by conjugate gradients on the columns."""
         # H_SS p = -(slopes + l1 sign(w)), with the diagonal of H as preconditioner.
         wanted = -(slopes[support] + at.l1[support] * np.sign(at.w[support]))
-        diagonal = at.bends[support]
+        diagonal = at.diagonal[support]
         whole = np.zeros(at.w.size)
 
         def product(p: np.ndarray) -> np.ndarray:
             whole[support] = p
             return (
                 self.slopes(model.bend * self.change_of_margins(whole))[support]
-                + model.own[support] * p
+                + model.added[support] * p
             )
 
         return conjugate_gradients(
@@ -283,10 +283,10 @@ class WorkingSet:
         assert self.gram is not None
         with blas_for(0.0):
             H = self.gram.matrix(model.bend)
-            diagonal = np.arange(model.w.size)
-            H[diagonal, diagonal] += model.own
-            bends = H[diagonal, diagonal].copy()
-            found = Coordinates(model.w.copy(), model.slopes.copy(), model.l1, bends)
+            places = np.arange(model.w.size)
+            H[places, places] += model.added
+            diagonal = H[places, places].copy()
+            found = Coordinates(model.w.copy(), model.slopes.copy(), model.l1, diagonal)
             for _ in range(ROUNDS):
                 worst = descend(H, None, None, found, tolerance, MATRIX_PASSES)
                 if worst <= tolerance or time_is_up():
@@ -310,7 +310,7 @@ class WorkingSet:
 
 def support_of(found: Coordinates) -> np.ndarray:
     """Return the coordinates that have a weight, or may have it for nothing."""
-    return np.flatnonzero(((found.w != 0.0) | (found.l1 == 0.0)) & (found.bends > 0.0))
+    return np.flatnonzero(((found.w != 0.0) | (found.l1 == 0.0)) & (found.diagonal > 0.0))
 
 
 def newton_step(H: np.ndarray, at: Coordinates, support: np.ndarray) -> np.ndarray:
@@ -367,7 +367,7 @@ def move_along(at: Coordinates, step: np.ndarray, curved: float) -> bool:
 
 
 def worst_of(model: QuadraticModel) -> float:
-    """The largest violation of a coordinate."""
-    out = np.empty(model.w.size)
-    violations(Coordinates(model.w, model.slopes, model.l1, model.own), out)
-    return float(out.max(initial=0.0))
+    """Return the largest violation of a coordinate at the model's weights."""
+    found = np.empty(model.w.size)
+    violations(Coordinates(model.w, model.slopes, model.l1, model.added), found)
+    return float(found.max(initial=0.0))

@@ -28,8 +28,8 @@ and a feature whose pull, plus this, is below l1 has a weight of zero in every s
 out for good.
 
 Losses with kinks have a proximal term, with a centre c and a proximity q. Newton steps bring the
-first part of the gap, ``residual``, to zero. When it is small beside the second part, ``left``, the
-centre moves to the present multipliers and q shrinks.
+first part of the gap, ``residual``, to zero. When it is small beside the second part,
+``fenchel_gap``, the centre moves to the present multipliers and q shrinks.
 
 Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression";
 Massias, Gramfort and Salmon (2018), "Celer: a fast solver for the Lasso with dual extrapolation",
@@ -57,8 +57,8 @@ from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing
 from saddlesvm.solvers.bracket import LINE_TOLERANCE
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import (
-    OF_CORNERS,
-    OF_CURVES,
+    CORNER_DAMPING,
+    CURVE_DAMPING,
     TINY,
     QuadraticModel,
     WorkingSet,
@@ -76,31 +76,39 @@ from saddlesvm.solvers.smoothed import (
     smoothed_terms,
 )
 
-LEAST = 100  # features of a working set, at least
-GROWTH = 2.0  # features of a working set, per feature with a weight
-ALL = 400  # features up to which all that are left make up the working set
-INNER = 10  # Newton steps on a working set, at most
-# Factor by which C, where features are many, and 1 / q, where the loss has kinks, grow step by
-# step.
+LEAST_FEATURES = 100  # features of a working set, at least; guessed
+GROWTH = 2.0  # features of a working set, per feature with a weight; guessed
+# Features up to which all that are not proven to be zero make up the working set; guessed.
+FEW_FEATURES = 400
+NEWTON_STEPS = 10  # Newton steps on a working set, at most; guessed
+# Divisor, step by step, of a penalty that is too strong at first because features are many, and of
+# q if the loss has kinks; guessed.
 APPROACH = 3.0
-FALL = 0.3  # violation that a working set is solved to, relative to the largest of all features
+# Violation that a working set is solved to, relative to the largest of all features; guessed.
+WORKING_SHARE = 0.3
 # Relative fall of the objective in a step, below which rough models no longer pay. Measured on
 # rcv1-binary, l1, C = 100: 1e-9 certifies 1e-3 by rough models alone; matrices, from a fall of 2e-5
 # on, take four times as long.
-LITTLE = 1e-9
+LEAST_FALL = 1e-9
 ROUGH_STEPS = 200  # steps of rough models, at most: matrices are slow, but surer; a guess
-# Violation that a model is minimised to, relative to the one it begins with; models are what
-# costs.
+# Violation that a model is minimised to, relative to the one it begins with, and to the one that
+# the working set is solved to; models are what costs. Guessed.
 INEXACT = 0.03
-ENOUGH = 0.1  # violation, in units of l1, per relative gap asked for
-SAFE = 1e-9  # relative slack of the screening rule, for rounding
+MODEL_SHARE = 0.3
+VIOLATION_OF_GAP = 0.1  # violation, in units of l1, per relative gap asked for; guessed
+LEAST_VIOLATION = 1e-15  # in units of l1, at least 1, that rounding leaves; guessed
+SCREENING_SLACK = 1e-9  # relative slack of the screening rule, for rounding; guessed
 # Factors by which a projection lowers the gap, at least and at most, where it is worth its time;
 # measured on rcv1.
 LEAST_GAIN = 3.0
 MOST_GAIN = 100.0
+AGAIN = 0.3  # gap, relative to the one that a projection left, before the next one; a guess
+HARDLY_HELPED = (
+    0.5  # share of the gap above which a projection counts as having hardly helped; a guess
+)
 NEAR_BOUND = 0.98  # share of l1 from which on a pull is kept from growing by a projection; a guess
 MARGIN = 0.25  # of a projected pull to its bound, in units of l1, per relative gap asked for
-MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves
+MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves; a guess
 
 
 @dataclass
@@ -122,7 +130,7 @@ class ColumnsState(State):
         Multipliers at the margins of the members, and the centre of the proximal term.
     q : float
         Proximity; 0 for none.
-    residual, left : float
+    residual, fenchel_gap : float
         The two parts of the gap: Newton steps reduce the first, moves of the centre the second.
     steps : int
     best : Best
@@ -131,12 +139,12 @@ class ColumnsState(State):
         ``C sum_i a_i x_i`` of the multipliers at `w`.
     z : ndarray of shape (n,)
         Margins of the members.
-    out : ndarray of shape (d,), uint8
+    is_screened : ndarray of shape (d,), uint8
         1 for the features that are proven to have no weight.
     rough : bool
         Whether the solver still takes rough models of all features at once.
-    ahead : float
-        What R is multiplied by on the way to the problem: 1 at last.
+    penalty_factor : float
+        What R is multiplied by: more than 1 at first, so that few features have weights; 1 at last.
     damping : float
         What is added to the diagonal of models, relative to it.
     projected : float
@@ -151,14 +159,14 @@ class ColumnsState(State):
     centre: np.ndarray = field(default_factory=nothing)
     q: float = 0.0
     residual: float = np.inf
-    left: float = 0.0
+    fenchel_gap: float = 0.0
     steps: int = 0
     best: Best = field(default_factory=Best)
     pull: np.ndarray = field(default_factory=nothing)
     z: np.ndarray = field(default_factory=nothing)
-    out: np.ndarray = field(default_factory=nothing)
+    is_screened: np.ndarray = field(default_factory=nothing)
     rough: bool = False
-    ahead: float = 1.0
+    penalty_factor: float = 1.0
     damping: float = TINY
     projected: float = np.inf
     features: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
@@ -204,7 +212,7 @@ class Columns(SolverBase):
             pull=np.zeros(d + 1),
             centre=np.zeros(n),
             z=np.zeros(n),
-            out=np.zeros(d, dtype=np.uint8),
+            is_screened=np.zeros(d, dtype=np.uint8),
             q=0.0 if problem.is_smooth else coordinate_curvature(problem),
             active=d,
         )
@@ -214,29 +222,29 @@ class Columns(SolverBase):
         if start is not None and start.alpha is not None and state.q > 0.0:
             state.centre[:] = problem.gather(start.alpha)
         self._evaluate(problem, state)
-        l1 = charges_of(problem)[1].max(initial=0.0)
-        state.rough = problem.sparse and d > ALL
+        l1 = penalty_factors(problem)[1].max(initial=0.0)
+        state.rough = problem.sparse and d > FEW_FEATURES
         # With few features all are at work, whatever C is, and a stronger penalty at first gains
         # nothing. But rows that are most likely separable stop bending at once if C is large and
         # the loss has a corner.
-        if l1 > 0.0 and (d > ALL or (n <= d and traits_of(problem.loss).shape is Shape.CORNERED)):
-            state.ahead = max(
-                float(self._violations(problem, state)[:-1].max(initial=0.0)) / (APPROACH * l1), 1.0
-            )
+        is_cornered = traits_of(problem.loss).shape is Shape.CORNERED
+        if l1 > 0.0 and (d > FEW_FEATURES or (n <= d and is_cornered)):
+            worst = float(self._violations(problem, state)[:-1].max(initial=0.0))
+            state.penalty_factor = max(worst / (APPROACH * l1), 1.0)
         return state
 
     def step(self, problem: Problem, state: ColumnsState, budget: Budget) -> ColumnsState:
         """Choose a working set, minimise the objective on it, and look at all features again."""
-        l1 = charges_of(problem)[1].max(initial=0.0)
+        l1 = penalty_factors(problem)[1].max(initial=0.0)
         # On the way to the problem the penalty is too strong at first; it falls by the same factor
         # each step.
         if state.steps:
-            state.ahead = max(state.ahead / APPROACH, 1.0)
-        away = self._violations(problem, state)
-        worst = float(away.max(initial=0.0))
+            state.penalty_factor = max(state.penalty_factor / APPROACH, 1.0)
+        violation = self._violations(problem, state)
+        worst = float(violation.max(initial=0.0))
         # A new working set is due if a feature outside of it is not optimal.
-        if not state.steps or not self._covers(state, away):
-            state.features = self._choose(problem, state, away)
+        if not state.steps or not self._covers(state, violation):
+            state.features = self._choose(problem, state, violation)
             state.work.working = None
         if state.work.working is None:
             state.work.working = WorkingSet(
@@ -244,21 +252,21 @@ class Columns(SolverBase):
             )
         # How well the working set is solved: a share of the present violation, and, once the set
         # covers all features, no more than the gap asked for needs.
-        target = max(FALL * worst, 0.0)
-        covered = self._covers(state, away)
-        if covered and state.ahead == 1.0:
-            target = min(target, ENOUGH * budget.relative_gap * max(l1, TINY))
-        self._minimise(problem, state, max(target, 1e-15 * max(l1, 1.0)))
+        target = WORKING_SHARE * worst
+        covered = self._covers(state, violation)
+        if covered and state.penalty_factor == 1.0:
+            target = min(target, VIOLATION_OF_GAP * budget.relative_gap * max(l1, TINY))
+        self._minimise(problem, state, max(target, LEAST_VIOLATION * max(l1, 1.0)))
         state.steps += 1
         state.epochs += 1.0
         state.rows_touched += problem.members.size
         # Rough models go on while the penalty still falls or the objective gains enough by them.
         before = state.best.primal
         self._evaluate(problem, state, budget.relative_gap)
-        gains = state.ahead > 1.0 or state.best.primal < (1.0 - LITTLE) * before
+        gains = state.penalty_factor > 1.0 or state.best.primal < (1.0 - LEAST_FALL) * before
         state.rough = state.rough and gains and state.steps < ROUGH_STEPS
         # The proximal point method: the centre moves when the first part of the gap is small.
-        if state.q > 0.0 and state.residual <= MOVE_RATIO * state.left and not time_is_up():
+        if state.q > 0.0 and state.residual <= MOVE_RATIO * state.fenchel_gap and not time_is_up():
             state.centre[:] = state.alpha
             state.q /= APPROACH
             self._evaluate(problem, state)
@@ -273,46 +281,46 @@ class Columns(SolverBase):
         return state.work.store
 
     @staticmethod
-    def _charges(problem: Problem, state: ColumnsState) -> tuple[np.ndarray, np.ndarray]:
-        """:func:`charges_of` the problem on the way: with a smaller C, in its own units."""
-        square, l1 = charges_of(problem)
-        return state.ahead * square, state.ahead * l1
+    def _penalty_factors(problem: Problem, state: ColumnsState) -> tuple[np.ndarray, np.ndarray]:
+        """Return the :func:`penalty_factors` of the present step, which may be too strong yet."""
+        square, l1 = penalty_factors(problem)
+        return state.penalty_factor * square, state.penalty_factor * l1
 
     def _violations(self, problem: Problem, state: ColumnsState) -> np.ndarray:
         """Return how far each coordinate is from its optimum, shape (d + 1,); 0 if left out."""
-        square, l1 = self._charges(problem, state)
-        away = np.empty(state.w.size)
+        square, l1 = self._penalty_factors(problem, state)
+        violation = np.empty(state.w.size)
         # Slopes of the smooth part: those of the square less the pull of the multipliers.
-        violations(Coordinates(state.w, square * state.w - state.pull, l1, l1), away)
-        away[:-1][state.out != 0] = 0.0
+        violations(Coordinates(state.w, square * state.w - state.pull, l1, l1), violation)
+        violation[:-1][state.is_screened != 0] = 0.0
         if not problem.intercept.present:
-            away[-1] = 0.0
-        return away
+            violation[-1] = 0.0
+        return violation
 
-    def _choose(self, problem: Problem, state: ColumnsState, away: np.ndarray) -> np.ndarray:
-        """The features with a weight, and the worst of the others."""
-        left = np.flatnonzero(state.out == 0)
-        if left.size <= ALL:
+    def _choose(self, problem: Problem, state: ColumnsState, violation: np.ndarray) -> np.ndarray:
+        """Return a working set: the features with a weight, and the worst of the others."""
+        left = np.flatnonzero(state.is_screened == 0)
+        if left.size <= FEW_FEATURES:
             return left
         support = state.w[:-1] != 0.0
         if state.rough:
-            return np.flatnonzero(support | (away[:-1] > 0.0))
+            return np.flatnonzero(support | (violation[:-1] > 0.0))
         # The set is twice as large as the support; the worst of the other features fill it up.
-        size = max(LEAST, int(GROWTH * np.count_nonzero(support)))
-        others = np.flatnonzero((away[:-1] > 0.0) & ~support)
+        size = max(LEAST_FEATURES, int(GROWTH * np.count_nonzero(support)))
+        others = np.flatnonzero((violation[:-1] > 0.0) & ~support)
         room = size - int(support.sum())
         if others.size > room > 0:
-            others = others[np.argpartition(-away[others], room - 1)[:room]]
+            others = others[np.argpartition(-violation[others], room - 1)[:room]]
         chosen = support.copy()
         chosen[others] = True
         return np.flatnonzero(chosen)
 
     @staticmethod
-    def _covers(state: ColumnsState, away: np.ndarray) -> bool:
+    def _covers(state: ColumnsState, violation: np.ndarray) -> bool:
         """Return True if no feature outside the working set is far from optimal."""
-        inside = np.zeros(away.size, dtype=bool)
+        inside = np.zeros(violation.size, dtype=bool)
         inside[state.features] = inside[-1] = True
-        return not away[~inside].any()
+        return not violation[~inside].any()
 
     # ------------------------------------------------------------------ Newton steps on it
 
@@ -321,11 +329,13 @@ class Columns(SolverBase):
         working = state.work.working
         assert working is not None
         places = working.coordinates(problem.n_features)
-        square, l1 = (parts[places] for parts in self._charges(problem, state))
+        square, l1 = (parts[places] for parts in self._penalty_factors(problem, state))
         terms = smoothed_terms(problem, state.centre, state.q)
-        damping = OF_CORNERS if traits_of(problem.loss).shape is Shape.CORNERED else OF_CURVES
+        damping = (
+            CORNER_DAMPING if traits_of(problem.loss).shape is Shape.CORNERED else CURVE_DAMPING
+        )
         answers = Answers.room(state.z.size)
-        for _ in range(1 if state.rough else INNER):
+        for _ in range(1 if state.rough else NEWTON_STEPS):
             if time_is_up():
                 return
             # Multipliers and second derivatives at the margins make the quadratic model at w.
@@ -338,10 +348,9 @@ class Columns(SolverBase):
                 return
             # The model is damped in proportion to the largest curvature of each coordinate, and
             # minimised inexactly: as the Newton steps converge, so does the tolerance.
-            own = square + state.damping * self._curvatures(problem, state)[places]
-            new, moved = working.minimise(
-                model._replace(own=own), max(INEXACT * worst, 0.3 * target), state.rough
-            )
+            added = square + state.damping * self._curvatures(problem, state)[places]
+            accuracy = max(INEXACT * worst, MODEL_SHARE * target)
+            new, moved = working.minimise(model._replace(added=added), accuracy, state.rough)
             # The penalty along the line from w to the model's minimiser: exact for the square; the
             # absolute values, which are convex, are bounded by their chord.
             change = new - w
@@ -355,7 +364,7 @@ class Columns(SolverBase):
             # A full step takes the minimiser itself, so that its zeros are exact.
             state.w[places] = new if tau == 1.0 else w + tau * change
             state.z += tau * moved
-            state.damping = damping.after(state.damping, tau)
+            state.damping = damping.next_share(state.damping, tau)
 
     @staticmethod
     def _curvatures(problem: Problem, state: ColumnsState) -> np.ndarray:
@@ -402,50 +411,51 @@ class Columns(SolverBase):
         dual, dual_point, pull = bring_inside(problem, dual_point, pull)
         primal = primal_of(problem.C, float(answers.sums[0]), problem.regularizer.value(state.w))
         # The gap has two parts: what moves of the centre reduce, and what Newton steps reduce.
-        left = problem.C * float(answers.sums[:3].sum())
-        state.left = left
-        state.residual = max(primal - dual - left, 0.0)
+        state.fenchel_gap = problem.C * float(answers.sums[:3].sum())
+        state.residual = max(primal - dual - state.fenchel_gap, 0.0)
         state.alpha = answers.alpha
         state.best.keep((primal, dual), state.w, dual_point)
         if self._may_project(problem, state, target):
             before = state.best.relative_gap
-            near = self._project(problem, state, answers, target)
-            higher, dual_point, near_pull = bring_inside(problem, near, dual_weights(problem, near))
-            state.best.keep((primal, higher), state.w, dual_point)
+            alpha = self._project(problem, state, answers, target)
+            projected, dual_point, projected_pull = bring_inside(
+                problem, alpha, dual_weights(problem, alpha)
+            )
+            state.best.keep((primal, projected), state.w, dual_point)
             # A projection that hardly helps is not tried again: few rows bend, or features depend
             # on each other.
             state.projected = state.best.relative_gap
-            if state.projected > 0.5 * before:
+            if state.projected > HARDLY_HELPED * before:
                 state.projected = 0.0
-            if higher > dual:
-                dual = higher
-                pull = near_pull
+            if projected > dual:
+                dual = projected
+                pull = projected_pull
         state.estimate = state.best.relative_gap
         if self.screening and state.q == 0.0:
             self._screen(problem, state, pull, state.best.primal - dual)
-        state.active = int(state.out.size - state.out.sum())
+        state.active = int(state.is_screened.size - state.is_screened.sum())
         n_weights = np.count_nonzero(state.w[:-1])
         state.remark = f"step {state.steps}: {n_weights} weights, {state.active} features left"
 
     @staticmethod
     def _may_project(problem: Problem, state: ColumnsState, target: float) -> bool:
         """Return True if a projection of the multipliers may bring the gap below the target."""
-        if holds_square(problem.penalty) or state.ahead > 1.0 or state.q > 0.0:
+        if holds_square(problem.penalty) or state.penalty_factor > 1.0 or state.q > 0.0:
             return False
         # The gap that is left is about its square, and at best a small share of it. A further try
         # needs a smaller gap than the last one left. Just above the target a step is as good.
-        most = min(math.sqrt(2.0 * target), MOST_GAIN * target, FALL * state.projected)
+        most = min(math.sqrt(2.0 * target), MOST_GAIN * target, AGAIN * state.projected)
         return LEAST_GAIN * target < state.best.relative_gap <= most
 
     def _project(
         self, problem: Problem, state: ColumnsState, answers: Answers, target: float
     ) -> np.ndarray:
-        """Return dual variables near the multipliers, whose pull is within its bounds, about."""
-        l1 = charges_of(problem)[1]
+        """Return dual variables near the multipliers, whose pull is about within its bounds."""
+        l1 = penalty_factors(problem)[1]
         # The features with a weight, and those whose pull is at its bound.
-        near = (np.abs(state.pull) > NEAR_BOUND * l1) | (state.w != 0.0)
+        is_near = (np.abs(state.pull) > NEAR_BOUND * l1) | (state.w != 0.0)
         working = WorkingSet(
-            self._store(problem, state), np.flatnonzero(near[:-1]), problem.intercept.present
+            self._store(problem, state), np.flatnonzero(is_near[:-1]), problem.intercept.present
         )
         places = working.coordinates(problem.n_features)
         # To a little inside of the bounds, which the equations are then solved to.
@@ -462,7 +472,7 @@ class Columns(SolverBase):
         return problem.balance(alpha) if problem.intercept.constrained else alpha
 
     def _margins(self, problem: Problem, state: ColumnsState) -> None:
-        """The margins of the present weights, by the columns that have one."""
+        """Compute the margins of the present weights, from the columns whose weight is not zero."""
         support = np.flatnonzero(state.w[:-1])
         state.z[:] = state.w[-1] * problem.scale
         if support.size:
@@ -471,16 +481,16 @@ class Columns(SolverBase):
 
     def _screen(self, problem: Problem, state: ColumnsState, pull: np.ndarray, gap: float) -> None:
         """Leave out the features whose weight is zero in every solution."""
-        l1 = charges_of(problem)[1][0]
+        l1 = penalty_factors(problem)[1][0]
         # |v_j - v*_j| <= sqrt(2 gap C L sum_i s_i x_ij^2); a little more for rounding.
-        gap = max(gap, 0.0) + SAFE * abs(state.best.primal)
-        away = np.sqrt(2.0 * gap * self._curvatures(problem, state)[:-1])
-        out = np.abs(pull[:-1]) + away < l1 * (1.0 - SAFE)
-        new = out & (state.out == 0)
+        gap = max(gap, 0.0) + SCREENING_SLACK * abs(state.best.primal)
+        distance = np.sqrt(2.0 * gap * self._curvatures(problem, state)[:-1])
+        is_zero = np.abs(pull[:-1]) + distance < l1 * (1.0 - SCREENING_SLACK)
+        new = is_zero & (state.is_screened == 0)
         if not new.any():
             return
         # Weights that are proven to be zero become zero now, and the margins follow.
-        state.out[new] = 1
+        state.is_screened[new] = 1
         held = new & (state.w[:-1] != 0.0)
         state.w[:-1][held] = 0.0
         if held.any():
@@ -507,7 +517,7 @@ def bring_inside(
     return dual_of(problem.C, float(conjugates), charged), factor * alpha, factor * pull
 
 
-def charges_of(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+def penalty_factors(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Return the factors of the square and of the absolute value of each weight, shape (d + 1,)."""
     # The intercept is last.
     square, l1 = (np.full(problem.n_features + 1, part) for part in problem.penalty.parts())
