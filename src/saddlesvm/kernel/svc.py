@@ -117,7 +117,7 @@ class SVC(ClassifierMixin, KernelMachine):
     random_state : int, RandomState or None, default=None
         Makes a fit repeatable bit for bit.
     max_time : float, optional
-        Largest time in seconds, for each pair.
+        Largest time in seconds, for all pairs together.
     keep : {"best", "last"}, default="best"
         "best": the best certified model of the fit; if the fit ends early, the best multiple of its
         weights. "last": the solver's last point, bit for bit, whatever its objective, with the gap
