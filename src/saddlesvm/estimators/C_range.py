@@ -80,9 +80,11 @@ def C_max(
     template._check_options()
     check_sparse(template)
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
-    posed = template._pose(y, sample_weight, design.shape[0])
+    training = template._pose(y, sample_weight, design.shape[0])
     ready = rows_of(design, template._intercept_kind(), float(template.intercept_scaling), 1, None)
-    return min(largest_empty_C(part_problem(template, sub, posed, ready)) for sub in posed.problems)
+    return min(
+        largest_empty_C(part_problem(template, sub, training, ready)) for sub in training.problems
+    )
 
 
 def check_sparse(model: Estimator) -> None:

@@ -211,7 +211,7 @@ class CertifiedPath:
         # A pass over X for each fit; scores for a C between two fits are a mixture of theirs.
         scores = [linear_scores(design, knot.coef, knot.intercept) for knot in self.knots]
         first = fitted_value(self.models[0])
-        found = (decide(self._between(scores, C), first.labels, first.way) for C in grid)
+        found = (decide(self._between(scores, C), first.labels, first.multi_class) for C in grid)
         return np.array([float(measure(y, one)) for one in found])
 
     def best(self, X: RowsLike, y: LabelsLike, Cs: object = None, scoring: object = None) -> float:

@@ -154,7 +154,7 @@ def certify(
     if is_classification(made):
         model = LinearSVC(**options, multi_class=multi_class, class_weight=class_weight)
     model._check_options()
-    posed = model._pose(y, sample_weight, n)
+    training = model._pose(y, sample_weight, n)
     W = np.asarray(dense_weights(coef), dtype=np.float64)
     if dual is not None:
         dual = np.asarray(dense_weights(dual), dtype=np.float64)
@@ -164,7 +164,9 @@ def certify(
             )
         if not np.isfinite(dual).all():
             raise ValueError("dual must hold finite numbers")
-    return Certificate.total(_certificates(model, posed, design, (W, offsets), None, dual, refine))
+    return Certificate.total(
+        _certificates(model, training, design, (W, offsets), None, dual, refine)
+    )
 
 
 def certify_model(
@@ -202,7 +204,7 @@ def certify_model(
     is_own_strength = C is None and lam is None
     n = design.shape[0]
     fitted = fitted_value(model)
-    posed = fitted.pose(y, sample_weight, n)
+    training = fitted.pose(y, sample_weight, n)
     # The dual variables of a fit belong to its own C.
     duals = None
     strength = None
@@ -211,7 +213,7 @@ def certify_model(
     else:
         strength = {"C": C, "lam": lam}
     weights = dense_weights(fitted.coef), fitted.intercept
-    return _certificates(fitted.template, posed, design, weights, strength, duals, refine)
+    return _certificates(fitted.template, training, design, weights, strength, duals, refine)
 
 
 def describe_finding(certificate: Certificate) -> str:
@@ -222,7 +224,7 @@ def describe_finding(certificate: Certificate) -> str:
 
 def _certificates(
     template: Estimator,
-    posed: Training,
+    training: Training,
     design: Design,
     weights: tuple[np.ndarray, np.ndarray],
     strength: Mapping[str, object] | None,
@@ -233,9 +235,9 @@ def _certificates(
     W = np.atleast_2d(weights[0])
     offsets = np.atleast_1d(weights[1])
     # A joint machine has a vector for each class, any other problem has one.
-    needed = sum(sub.n_vectors for sub in posed.problems)
+    needed = sum(sub.n_vectors for sub in training.problems)
     allowed = {needed}
-    if needed == 2 == posed.problems[0].n_vectors:
+    if needed == 2 == training.problems[0].n_vectors:
         # A joint machine of two classes may give a vector alone.
         allowed = {needed, 1}
     if len(W) not in allowed or W.shape[1] != design.shape[1]:
@@ -249,7 +251,7 @@ def _certificates(
             "coef and intercept must be finite numbers, with an intercept for each vector of "
             "weights"
         )
-    problems = pair_problems(template, design, posed, (W, offsets), strength)
+    problems = pair_problems(template, design, training, (W, offsets), strength)
     return [
         _judge_point(problem, _point(sub, problem, w, duals), refine)
         for sub, problem, w in problems

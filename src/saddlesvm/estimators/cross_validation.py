@@ -75,7 +75,7 @@ class Fold:
     def accuracy(self, fitted: Fitted) -> float:
         """Return the share of held-out rows that a model labels correctly."""
         scores = linear_scores(self.X, fitted.coef, fitted.intercept)
-        return float(np.mean(decide(scores, fitted.labels, fitted.way) == self.y))
+        return float(np.mean(decide(scores, fitted.labels, fitted.multi_class) == self.y))
 
 
 class FoldSearch:
@@ -200,7 +200,9 @@ class FoldSearchOnFiles:
         running: list[Fitted] = []
         for k, C in enumerate(self.Cs):
             options = self.whole.options_at(float(C))
-            running = fit_together(options, self.whole.X, [part.posed for part in parts], running)
+            running = fit_together(
+                options, self.whole.X, [part.training for part in parts], running
+            )
             if self.stop.is_set() or any(one.outcome is Outcome.INTERRUPTED for one in running):
                 self.stop.set()
                 break
@@ -223,7 +225,7 @@ class FoldSearchOnFiles:
                 held = test[slice(*np.searchsorted(test, [first, last]))]
                 if held.size:
                     scores = linear_scores(X[held - first], fitted.coef, fitted.intercept)
-                    found = decide(scores, fitted.labels, fitted.way)
+                    found = decide(scores, fitted.labels, fitted.multi_class)
                     right[k] += np.count_nonzero(found == y[held])
         return [
             float(some / max(test.size, 1)) for some, test in zip(right, self.tests, strict=True)

@@ -137,8 +137,8 @@ def prove_from_data(fitted: Fitted, data: Data) -> Proof:
 
 def pose_problems(fitted: Fitted, template: Estimator, data: Data, ready: FitRows) -> list[Problem]:
     """Return the problems that a fit poses on some data."""
-    posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
-    return [part_problem(template, sub, posed, ready) for sub in posed.problems]
+    training = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
+    return [part_problem(template, sub, training, ready) for sub in training.problems]
 
 
 def proof_options(fitted: Fitted, tol: float = CLOSE) -> Any:
@@ -160,14 +160,14 @@ def go_closer(
     `enough` is that of :func:`~saddlesvm.answers.proof.make_proof`.
     """
     template = proof_options(fitted, tol)
-    posed = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
-    ready = ready or rows_for_parts(template, data.X, len(posed.problems))
+    training = template._pose(data.y, data.sample_weight, data.X.shape[0], fitted.labels)
+    ready = ready or rows_for_parts(template, data.X, len(training.problems))
     if ready is None:
         raise ValueError(
             "a proof needs the training rows in memory: load them into arrays, and call prove(X, y)"
         )
-    closer = fit_part(template, data.X, posed, ready, former_fit(fitted))
-    problems = [part_problem(template, sub, posed, ready) for sub in posed.problems]
+    closer = fit_part(template, data.X, training, ready, former_fit(fitted))
+    problems = [part_problem(template, sub, training, ready) for sub in training.problems]
     W = stack_weights(closer.coef, closer.intercept, problems[0].scale)
     known = closer.duals is not None and closer.duals.shape[0] == len(problems)
     duals = [dual_row(closer.duals, k) if known else None for k in range(len(problems))]

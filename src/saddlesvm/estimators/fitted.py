@@ -190,8 +190,8 @@ class Fitted(FitFacts):
         return vars(self) | LEFT_OUT
 
     @property
-    def way(self) -> str:
-        """How several classes are trained: the `multi_class` of the fit."""
+    def multi_class(self) -> str:
+        """The `multi_class` of the fit; "ovr" for a regression."""
         return str(option_of(self.template, "multi_class"))
 
     @property
@@ -207,8 +207,8 @@ class Fitted(FitFacts):
         ValueError
             The labels are not the model's.
         """
-        posed: Training = self.template._pose(y, sample_weight, n, self.labels)
-        return posed
+        training: Training = self.template._pose(y, sample_weight, n, self.labels)
+        return training
 
     def attributes(self) -> dict[str, Any]:
         """Return the public attributes of an estimator that holds this fit."""
@@ -316,7 +316,7 @@ def label_rule(fitted: Fitted) -> Rule:
     """Return the rule by which the labels of a classifier follow from its scores."""
     if fitted.several_labels:
         return "each"
-    if fitted.way == "ovo":
+    if fitted.multi_class == "ovo":
         return "votes"
     return "largest"
 
@@ -337,7 +337,7 @@ def scale_to_one(positive: np.ndarray) -> np.ndarray:
     return np.where(sums > 0.0, positive / np.where(sums > 0.0, sums, 1.0), 1.0 / positive.shape[1])
 
 
-def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:
+def decide(scores: np.ndarray, labels: Labels | None, multi_class: str) -> np.ndarray:
     """Return labels, an indicator matrix or targets from scores of shape (n, problems)."""
     if labels is None:
         # A regression: the scores are the targets.
@@ -346,7 +346,7 @@ def decide(scores: np.ndarray, labels: Labels | None, way: str) -> np.ndarray:
         return scores
     if labels.indicator:
         return indicate(scores, labels.indicator)
-    return labels.classes[likely_classes(scores, labels.classes.size, way == "ovo")]
+    return labels.classes[likely_classes(scores, labels.classes.size, multi_class == "ovo")]
 
 
 def stack_weights(coef: Matrix, intercept: ArrayLike, value: float) -> np.ndarray:
@@ -373,8 +373,8 @@ def problem_C(template: Estimator, n: int) -> float:
 
     It is larger than the estimator's own if an l1 norm takes a share.
     """
-    posed = template._problem_options()
-    return resolve_C(posed.get("C"), posed.get("lam"), n)[0]
+    options = template._problem_options()
+    return resolve_C(options.get("C"), options.get("lam"), n)[0]
 
 
 def former_fit(fitted: Fitted | None) -> FormerFit | None:
@@ -394,11 +394,11 @@ def former_fit(fitted: Fitted | None) -> FormerFit | None:
 def pair_problems(
     template: Estimator,
     design: Design,
-    posed: Training,
+    training: Training,
     weights: tuple[Any, Any],
     strength: Mapping[str, object] | None = None,
 ) -> Iterator[tuple[SubProblem, Problem, np.ndarray]]:
-    """Yield each of the sub-problems `posed`, its problem over the rows, and the weights of it.
+    """Yield each of the sub-problems `training`, its problem over the rows, and the weights of it.
 
     `weights` are coefficients and intercepts. The virtual feature has the value that the user asked
     for; `strength` takes the place of the template's own, and of its penalty.
@@ -409,11 +409,11 @@ def pair_problems(
         value = float(template.intercept_scaling)
     X = design.with_feature(value)
     norms = design.norms() + value * value
-    options = {"weights": posed.weights, "intercept": kind, "norms": norms}
+    options = {"weights": training.weights, "intercept": kind, "norms": norms}
     options |= strength or template._problem_options()
     W = stack_weights(*weights, value)
-    for sub in posed.problems:
-        problem = sub.problem(X, posed.loss, **options)
+    for sub in training.problems:
+        problem = sub.problem(X, training.loss, **options)
         # A joint problem has the vectors of all classes, any other problem has its own.
         if isinstance(problem, JointProblem):
             yield sub, problem, splits.each_class(W)

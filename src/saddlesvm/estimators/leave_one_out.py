@@ -49,8 +49,8 @@ class Truth:
 
     Attributes
     ----------
-    posed : Training
-        The sub-problems of the fit, posed again on these rows.
+    training : Training
+        The sub-problems of the fit on these rows.
     y : ndarray of shape (n,) or None
         Labels or targets; None for several labels.
     codes : ndarray of shape (n,) or None
@@ -65,8 +65,8 @@ class Truth:
         self, fitted: Fitted, y: LabelsLike, sample_weight: ArrayLike | None, n: int
     ) -> None:
         self.fitted = fitted
-        self.posed = fitted.pose(y, sample_weight, n)
-        problems = self.posed.problems
+        self.training = fitted.pose(y, sample_weight, n)
+        problems = self.training.problems
         self.y: np.ndarray | None = None
         self.codes: np.ndarray | None = None
         self.signs: np.ndarray | None = None
@@ -76,7 +76,7 @@ class Truth:
             self.y = check_labels(y, n)
             if fitted.labels is not None:
                 self.codes = np.searchsorted(fitted.labels.classes, self.y)
-        weights = self.posed.weights
+        weights = self.training.weights
         self.weights = np.ones(n) if weights is None else weights
         # Class against the rest: the factor of a class is in its own sub-problem.
         if self.codes is not None and len(problems) > 1:
@@ -102,7 +102,7 @@ class Truth:
         assert self.y is not None
         if self.codes is None:
             return np.asarray((margins[:, 0] - self.y) ** 2)
-        found = decide(margins, self.fitted.labels, self.fitted.way)
+        found = decide(margins, self.fitted.labels, self.fitted.multi_class)
         return np.asarray(found != self.y, dtype=np.float64)
 
     def log_loss(self, margins: np.ndarray) -> float:
@@ -274,8 +274,10 @@ class Estimation:
         self.fitted = fitted
         template = fitted.template
         n, d = design.shape
-        if fitted.way != "ovr":
-            raise ValueError(f"{PURPOSE} needs multi_class='ovr'; this model has {fitted.way!r}")
+        if fitted.multi_class != "ovr":
+            raise ValueError(
+                f"{PURPOSE} needs multi_class='ovr'; this model has {fitted.multi_class!r}"
+            )
         if not isinstance(template._penalty().penalty, L2):
             raise ValueError(f"{PURPOSE} needs penalty='l2'; this model has {template.penalty!r}")
         if d > FACTORED:
@@ -295,8 +297,8 @@ class Estimation:
                 "rows: give the rows that it was fitted to"
             )
         self.truth = Truth(fitted, y, sample_weight, n)
-        self.posed = self.truth.posed
-        self.count = len(self.posed.problems)
+        self.training = self.truth.training
+        self.count = len(self.training.problems)
         self.n = n
         self.kind = template._intercept_kind()
         self.rows = rows_of(design, self.kind, float(template.intercept_scaling), 1, None)
@@ -332,8 +334,8 @@ class Estimation:
     def _problem(self, k: int) -> tuple[Problem, np.ndarray]:
         """Return sub-problem k with all rows, also rows of weight zero, and its weights."""
         fitted = self.fitted
-        options = {"C": fitted.C, "weights": self.posed.weights, "intercept": self.kind}
-        problem = self.rows.problem(self.posed.problems[k], self.posed.loss, options)
+        options = {"C": fitted.C, "weights": self.training.weights, "intercept": self.kind}
+        problem = self.rows.problem(self.training.problems[k], self.training.loss, options)
         problem = replace(problem, threads=1, members=np.arange(self.n))
         own = fitted.intercept[k] / (problem.scale or 1.0)
         return problem, np.append(dense_weights(fitted.coef)[k], own)

@@ -481,12 +481,12 @@ class LinearSVC(ClassifierMixin, LinearModel):
             return self._pose_classes(codes, sample_weight, Labels(classes))
         # Labels for a fitted model: y needs the columns of the fit.
         if labels.indicator:
-            posed = self._pose_labels(y, sample_weight, n, labels)
-            count = len(posed.problems)
+            training = self._pose_labels(y, sample_weight, n, labels)
+            count = len(training.problems)
             known_count = labels.classes.size
             if count != known_count:
                 raise ValueError(f"y has {count} columns; the model knows {known_count} labels")
-            return posed
+            return training
 
         # The classes of y must be those of the model: none more, none less.
         found, codes = encode_classes(check_labels(y, n))

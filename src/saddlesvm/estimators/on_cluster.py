@@ -26,7 +26,7 @@ from saddlesvm.estimators.fitted import (
     give_features,
     make_model,
 )
-from saddlesvm.estimators.solve import gather
+from saddlesvm.estimators.solve import make_fitted
 from saddlesvm.fit.outcome import FitResult, Record, Trace
 from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from saddlesvm.cluster.partition import Split
     from saddlesvm.estimators.base import Estimator
 
+# Calls from the warning of a fit to the user's call of fit(), so that the warning names his line.
+CALLS_TO_USER = 6
 MEMORY = 2**28  # bytes of rows that are brought together on one worker, unless told otherwise
 # Options that a fit on a cluster does not have: their defaults, and what there is instead.
 FOR_ONE_MACHINE = {
@@ -142,11 +144,11 @@ def fit_on_cluster(
         solution = fits.solve(partitions, plan, solver, memory, watch)
     except fits.ClusterLostError as lost:
         if lost.solution is not None:
-            lost.model = make_model(_gather(template, plan, known, lost.solution))
+            lost.model = make_model(_fitted_of(template, plan, known, lost.solution))
             gap = lost.model.certificate_.relative_gap
             lost.args = (f"{lost}; the best model so far (.model) has a relative gap of {gap:.2g}",)
         raise
-    return _gather(template, plan, known, solution, stacklevel=6)
+    return _fitted_of(template, plan, known, solution, stacklevel=CALLS_TO_USER)
 
 
 def make_plan(
@@ -155,13 +157,13 @@ def make_plan(
     """Return the problems over some partitions, and their limits."""
     from saddlesvm.cluster.method import ClusterPlan
 
-    posed = template._problem_options()
+    options = template._problem_options()
     joint = None
     if split.multi_class in JOINT:
         joint = JOINT[split.multi_class].joint
     return ClusterPlan(
         loss=loss,
-        C=resolve_C(posed.get("C"), posed.get("lam"), partitions.n)[0],
+        C=resolve_C(options.get("C"), options.get("lam"), partitions.n)[0],
         n=partitions.n,
         problems=split.n_problems,
         n_features=partitions.n_features,
@@ -172,8 +174,8 @@ def make_plan(
         uses_lambda=template.lam is not None,
         free=template._intercept_kind() == "free",
         scale=scale,
-        penalty=posed.get("penalty", L2()),
-        share=posed.get("share", 1.0),
+        penalty=options.get("penalty", L2()),
+        share=options.get("share", 1.0),
         joint=joint,
         vectors=split.n_vectors,
     )
@@ -240,14 +242,14 @@ def _watch(
     return any(asked)
 
 
-def _gather(
+def _fitted_of(
     template: Estimator,
     plan: ClusterPlan,
     labels: Labels | None,
     solution: Solution,
     stacklevel: int = 0,
 ) -> Fitted:
-    """Return what a solution leaves behind; warn, at a `stacklevel`, if it was not certified."""
+    """Return the :class:`Fitted` of a solution; warn at a stack level, if any, of a missed gap."""
     trace = make_trace(solution.trace, plan.n)
     W: Any = solution.W.reshape(len(solution.certificates), plan.vectors, -1)
     results: list[FitResult] = []
@@ -270,10 +272,10 @@ def _gather(
         results.append(result)
     if stacklevel:
         results[0].warn(stacklevel=stacklevel)
-    posed = Training((), plan.loss, None, labels)
-    return gather(
+    training = Training((), plan.loss, None, labels)
+    return make_fitted(
         template,
-        posed,
+        training,
         results,
         plan.n,
         plan.C,

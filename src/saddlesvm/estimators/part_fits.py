@@ -35,7 +35,7 @@ class PartFits:
     options : LinearSVC
         Of the fits, not fitted.
     labels : Labels
-    posed : Training
+    training : Training
 
     Raises
     ------
@@ -67,7 +67,7 @@ class PartFits:
             only = known.tolist()[0]
             raise ValueError(f"a fold holds 1 class only, {only!r}: at least two are needed")
         self.ready = ready or rows_for_parts(self.options, X, count)
-        self.posed = self._pose_members()
+        self.training = self._pose_members()
 
     def part(self, chosen: np.ndarray, weights: np.ndarray | None) -> PartFits:
         """Return the fits to the rows for which `chosen`, of shape (n,), is true."""
@@ -78,14 +78,16 @@ class PartFits:
         n = self.y.size
         weights = self.weights
         if self.chosen is None:
-            posed: Training = self.options._pose(self.y, weights, n, self.labels)
-            return posed
+            training: Training = self.options._pose(self.y, weights, n, self.labels)
+            return training
         stand_ins = np.where(self.chosen, self.y, self.labels.classes[0])
         if weights is not None or option_of(self.options, "class_weight") is not None:
             # Rows outside must not count in balanced class weights.
             weights = np.where(self.chosen, 1.0 if weights is None else weights, 0.0)
-        posed = self.options._pose(stand_ins, weights, n, self.labels)
-        return posed._replace(problems=[sub.restrict_to(self.chosen) for sub in posed.problems])
+        training = self.options._pose(stand_ins, weights, n, self.labels)
+        return training._replace(
+            problems=[sub.restrict_to(self.chosen) for sub in training.problems]
+        )
 
     def options_at(self, C: float) -> Any:
         """Return the options of a fit with this C."""
@@ -93,7 +95,7 @@ class PartFits:
 
     def fit(self, C: float, former: Fitted | None = None) -> Fitted:
         """Fit with this C, from the end of an earlier fit to these rows."""
-        return fit_part(self.options_at(C), self.X, self.posed, self.ready, former_fit(former))
+        return fit_part(self.options_at(C), self.X, self.training, self.ready, former_fit(former))
 
 
 def rows_of_fold(whole: PartFits, train: Any) -> tuple[np.ndarray, np.ndarray | None]:

@@ -390,8 +390,7 @@ def _fit_scaler(table: Table) -> StandardScaler:
     if table.format == "store":
         raise DataError(
             f"{table.source}: --standardize copies rows, but the rows of a store stay in its "
-            "files: "
-            "scale them before the store is made"
+            "files: scale them before the store is made"
         )
     scaler = StandardScaler(with_mean=not sparse.issparse(table.X))
     return scaler.fit(table.X, sample_weight=table.sample_weight)

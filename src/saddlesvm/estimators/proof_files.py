@@ -74,13 +74,13 @@ def write_proof(
     training = fitted.pose(y, sample_weight, design.shape[0])
     stated = _stated_problem(fitted, training.loss, width)
     weights = fitted.coef, fitted.intercept
-    posed = list(pair_problems(template, design, training, weights))
+    pairs = list(pair_problems(template, design, training, weights))
     duals = duals_for(fitted, design.shape[0])
     table = rows_for_checker(design.X)
     labels = labels_for_checker(y, stated["text"])
     for slack in SLACKS:
         parts = [
-            _part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in posed
+            _part(sub, problem, w, training.weights, duals, slack) for sub, problem, w in pairs
         ]
         # The claim is what the checker itself will compute from these parts.
         try:
@@ -151,7 +151,7 @@ def labels_for_checker(y: LabelsLike, text: bool) -> list[str] | list[float]:
 
 def _refuse(fitted: Fitted, y: Any) -> None:
     """Raise ValueError for a model that has no proof files."""
-    split = fitted.way
+    split = fitted.multi_class
     if split not in (*SPLITS, "multinomial"):
         raise ValueError(
             f"there are no proof files for multi_class={split!r}: fit with 'ovr', 'ovo' or "
@@ -169,7 +169,7 @@ def _stated_problem(fitted: Fitted, loss: Loss, width: int) -> dict[str, Any]:
     """Return the problem in the words of the checker."""
     model = fitted.template
     classes = None if fitted.labels is None else fitted.labels.classes
-    split = "targets" if classes is None else fitted.way
+    split = "targets" if classes is None else fitted.multi_class
     name = AS_TUBE.get(loss_name(loss), loss_name(loss))
     name = "multinomial" if split == "multinomial" else name
     if name not in ("multinomial", *checker.LABELS, *checker.TARGETS):

@@ -79,26 +79,28 @@ def fit_rows(
     """
     template._check_options()
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
-    posed = template._pose(y, sample_weight, design.shape[0])
+    training = template._pose(y, sample_weight, design.shape[0])
     tasks = None
     if reported is not None:
-        known = known_attributes(template, posed.labels)
-        tasks = FitTasks(reported, known, design.X, y, sample_weight, len(posed.problems))
+        known = known_attributes(template, training.labels)
+        tasks = FitTasks(reported, known, design.X, y, sample_weight, len(training.problems))
 
-    results, linear = solve(template, design, posed, tasks, start)
+    results, linear = solve(template, design, training, tasks, start)
 
-    # What the fit leaves behind; data that are in memory, for proofs that are asked for later.
+    # What the fit leaves behind. Data in memory are kept for proofs that are asked for later.
     reads_blocks = linear.rows.in_files
-    keeps_data = not (design.placed or reads_blocks)
-    fitted = gather(
+    data = None
+    if not (design.placed or reads_blocks):
+        data = Data(design.X, y, sample_weight)
+    fitted = make_fitted(
         template,
-        posed,
+        training,
         results,
         design.shape[0],
         linear.strength_for(design.shape[0]),
         reads_blocks=reads_blocks,
-        single_target=posed.labels is None and not has_columns(y),
-        data=Data(design.X, y, sample_weight) if keeps_data else None,
+        single_target=training.labels is None and not has_columns(y),
+        data=data,
     )
     if tasks is not None:
         tasks.end(fitted.attributes)
@@ -108,7 +110,7 @@ def fit_rows(
 def solve(
     template: Estimator,
     design: Design,
-    posed: Training,
+    training: Training,
     tasks: FitTasks | None,
     start: Start | None,
 ) -> tuple[list[FitResult], LinearRows]:
@@ -116,9 +118,8 @@ def solve(
 
     Returns the results, and the rows.
     """
-    keeps_duals = not drops_duals(posed, design.shape[0])
-    fits, linear = make_fits(template, design, posed, start=start, is_watched=tasks is not None)
-    linear.keeps_duals = keeps_duals
+    fits, linear = make_fits(template, design, training, start=start, is_watched=tasks is not None)
+    linear.keeps_duals = not drops_duals(training, design.shape[0])
     fits.verbose = bool(template.verbose)
     if template.callbacks or tasks is not None:
         # The user's callbacks, and scikit-learn's.
@@ -128,24 +129,26 @@ def solve(
 
     worst = sub_problems.worst_outcome(results)
     if worst.outcome is not Outcome.CERTIFIED:
-        unsolved = (
-            worst.outcome is not Outcome.INTERRUPTED and max(template.tol, template.gap) > 0.0
-        )
-        # Rows in files are not read once more for a hint.
-        hints = scale_hint(design.X) if unsolved and not is_mapped(design.X) else []
+        # A hint at the scales of the features, unless somebody ended the fit, or no gap was asked
+        # for; rows in files are not read once more for it.
+        hints = []
+        is_unsolved = worst.outcome is not Outcome.INTERRUPTED
+        is_unsolved = is_unsolved and max(template.tol, template.gap) > 0.0
+        if is_unsolved and not is_mapped(design.X):
+            hints = scale_hint(design.X)
         worst.warn(stacklevel=CALLS_TO_USER, hints=hints)
     return results, linear
 
 
-def gather(
+def make_fitted(
     template: Estimator,
-    posed: Training,
+    training: Training,
     results: Sequence[FitResult],
     n: int,
     C: float,
     **more: Any,
 ) -> Fitted:
-    """Return what the results of all sub-problems leave behind.
+    """Return the :class:`Fitted` of the results of all sub-problems.
 
     Parameters
     ----------
@@ -162,10 +165,11 @@ def gather(
     duals: Any = None
     # A solver without dual variables leaves empty arrays.
     if all_duals[0].size:
-        alone = len(all_duals) == 1 and not sparse.issparse(all_duals[0])
-        duals = all_duals[0] if alone else sub_problems.stacked_duals(all_duals)
+        duals = all_duals[0]
+        if len(all_duals) > 1 or sparse.issparse(duals):
+            duals = sub_problems.stacked_duals(all_duals)
     # A joint machine has two vectors for two classes, and scikit-learn's models have one.
-    may_be_joint = posed.labels is not None and len(coef) == 2
+    may_be_joint = training.labels is not None and len(coef) == 2
     if may_be_joint and option_of(template, "multi_class") in splits.JOINT:
         coef, intercept, duals = splits.write_as_two_classes(coef, intercept, duals)
     return Fitted(
@@ -175,27 +179,27 @@ def gather(
         duals=duals,
         C=C,
         phases=[result.phases for result in results],
-        labels=posed.labels,
+        labels=training.labels,
         **gather_facts(results),
         **more,
     )
 
 
-def drops_duals(posed: Training, n: int) -> bool:
+def drops_duals(training: Training, n: int) -> bool:
     """Return True if a model of n rows goes without dual variables.
 
     That is if there are many of them, none is zero, and the weights determine them all.
     """
-    count = len(posed.problems)
-    if count == 1 or not is_cornerless(posed.loss):
+    count = len(training.problems)
+    if count == 1 or not is_cornerless(training.loss):
         return False
-    return DUAL_BYTES * n * count * sub_problems.share_of(posed.problems) > MOST_DUALS
+    return DUAL_BYTES * n * count * sub_problems.share_of(training.problems) > MOST_DUALS
 
 
 def make_fits(
     template: Estimator,
     design: Design,
-    posed: Training,
+    training: Training,
     ready: FitRows | None = None,
     start: Start | None = None,
     is_watched: bool = False,
@@ -204,11 +208,11 @@ def make_fits(
 
     Rows that are `ready` are used as they are.
     """
-    count = len(posed.problems)
+    count = len(training.problems)
     n_jobs = template.n_jobs
     solver = template._make_solver()
     intercept = template._intercept_kind()
-    options = {"weights": posed.weights, "intercept": intercept, **template._problem_options()}
+    options = {"weights": training.weights, "intercept": intercept, **template._problem_options()}
     seed = draw_seed(template.random_state)
     limits = template._limits(solver, is_watched)
     if count > 1 or not design.is_small:
@@ -217,7 +221,7 @@ def make_fits(
     rows: FitRows
     if goes_by_blocks(template, design, solver):
         n_jobs = None
-        solver, rows = open_blocks(template, design, posed, solver)
+        solver, rows = open_blocks(template, design, training, solver)
     else:
         jobs = sub_problems.workers(count, n_jobs)
         rows = ready or rows_of(design, intercept, float(template.intercept_scaling), jobs, n_jobs)
@@ -230,7 +234,7 @@ def make_fits(
     may_share = rows.in_files and count > 1 and not is_apart
     linear = LinearRows(
         rows=rows,
-        loss=posed.loss,
+        loss=training.loss,
         options=options,
         former=start,
         reads_together=may_share and isinstance(solver, OverFiles),
@@ -239,7 +243,7 @@ def make_fits(
         # Given dual variables that prove the gap already cost no epoch.
         limits = replace(limits, certify_start=True)
     fits = Fits(
-        problems=posed.problems,
+        problems=training.problems,
         rows=linear,
         solver=solver,
         limits=limits,
@@ -252,17 +256,17 @@ def make_fits(
 
 
 def open_blocks(
-    template: Estimator, design: Design, posed: Training, solver: Any
+    template: Estimator, design: Design, training: Training, solver: Any
 ) -> tuple[Any, FitRows]:
     """Return the solver over files, and the rows, which it reads block by block."""
     # The solver decides how much memory a row needs, and so the size of a block.
     memory = None if template.memory is None else memory_bytes(template.memory)
     multi_class = option_of(template, "multi_class")
     is_weighted = option_of(template, "class_weight") is not None
-    own_weights = is_weighted and splits.has_factors(multi_class, len(posed.problems))
+    own_weights = is_weighted and splits.has_factors(multi_class, len(training.problems))
     room = memory or available_memory() // 2
     solver, burden = splits.on_files(
-        multi_class, solver, design.X, posed.problems, room, own_weights
+        multi_class, solver, design.X, training.problems, room, own_weights
     )
     rows = open_rows(
         design,
@@ -331,42 +335,44 @@ def rows_for_parts(template: Estimator, X: RowsLike, problems: int) -> FitRows |
     return rows_of(design, template._intercept_kind(), scaling, jobs, template.n_jobs)
 
 
-def part_problem(template: Estimator, sub: SubProblem, posed: Training, ready: FitRows) -> Problem:
-    """Return the problem of a sub-problem of `posed`, over rows that are ready."""
-    options = {"weights": posed.weights, "intercept": template._intercept_kind()}
-    return ready.problem(sub, posed.loss, options | template._problem_options())
+def part_problem(
+    template: Estimator, sub: SubProblem, training: Training, ready: FitRows
+) -> Problem:
+    """Return the problem of a sub-problem of `training`, over rows that are ready."""
+    options = {"weights": training.weights, "intercept": template._intercept_kind()}
+    return ready.problem(sub, training.loss, options | template._problem_options())
 
 
 def fit_part(
     template: Estimator,
     X: Matrix,
-    posed: Training,
+    training: Training,
     ready: FitRows | None,
     start: Start | None = None,
 ) -> Fitted:
-    """Fit the sub-problems `posed` over rows that are checked already; no warnings.
+    """Fit the sub-problems `training` over rows that are checked already; no warnings.
 
     Parameters
     ----------
     template : LinearModel
     X : ndarray or CSR matrix of shape (n, d)
-    posed : Training
+    training : Training
         Its sub-problems may have some of the rows as members.
     ready : FitRows or None
         Of :func:`rows_for_parts`.
     start : FormerFit, optional
         The starting point.
     """
-    fits, linear = make_fits(template, Design(X), posed, ready, start)
+    fits, linear = make_fits(template, Design(X), training, ready, start)
     if template.callbacks:
         fits.callbacks_of = lambda sub: template.callbacks or ()
     n = X.shape[0]
     C = linear.strength_for(n)
-    return gather(template, posed, fits.solve(), n, C, reads_blocks=linear.rows.in_files)
+    return make_fitted(template, training, fits.solve(), n, C, reads_blocks=linear.rows.in_files)
 
 
 def fit_together(
-    template: Estimator, X: Matrix, posed: Sequence[Training], before: Sequence[Fitted] = ()
+    template: Estimator, X: Matrix, parts: Sequence[Training], before: Sequence[Fitted] = ()
 ) -> list[Fitted]:
     """Fit several parts of the rows of files, whose readings serve all.
 
@@ -377,18 +383,18 @@ def fit_together(
     template : LinearModel
     X : ndarray or CSR matrix of shape (n, d)
         Rows in files.
-    posed : sequence of Training
-        Of each part. Their sub-problems have members and weights of their own.
+    parts : sequence of Training
+        The training problem of each part. Their sub-problems have members and weights of their own.
     before : sequence of Fitted
         The starting point of each part; empty for zero.
     """
-    subs = [replace(sub, weights=one.weights) for one in posed for sub in one.problems]
+    subs = [replace(sub, weights=part.weights) for part in parts for sub in part.problems]
     subs = [replace(sub, index=k) for k, sub in enumerate(subs)]
     start = None
     if before:
-        coef = np.vstack([one.coef for one in before])
-        start = GivenWeights(coef, np.hstack([one.intercept for one in before]))
-    together = Training(subs, posed[0].loss, None, posed[0].labels)
+        coef = np.vstack([fitted.coef for fitted in before])
+        start = GivenWeights(coef, np.hstack([fitted.intercept for fitted in before]))
+    together = Training(subs, parts[0].loss, None, parts[0].labels)
     fits, linear = make_fits(template, Design(X), together, start=start)
     fits.callbacks_of = lambda sub: template.callbacks or ()
     linear.keeps_duals = False
@@ -397,10 +403,10 @@ def fit_together(
     # Each part takes the results of its own sub-problems.
     n = X.shape[0]
     C = linear.strength_for(n)
-    fitted = []
+    all_fitted = []
     first = 0
-    for part in posed:
+    for part in parts:
         end = first + len(part.problems)
-        fitted.append(gather(template, part, results[first:end], n, C, reads_blocks=True))
+        all_fitted.append(make_fitted(template, part, results[first:end], n, C, reads_blocks=True))
         first = end
-    return fitted
+    return all_fitted

@@ -109,15 +109,19 @@ def read_training(
 
 def check_columns_apply(source: str, reading: Reading) -> None:
     """Raise DataError if options of tables are given for a source that is not a table."""
-    option = "--columns" if reading.columns else f"--missing {reading.missing}"
     if not reading.columns and reading.missing not in TREATMENTS:
         return
+    option = f"--missing {reading.missing}"
+    if reading.columns:
+        option = "--columns"
     format = find_format(source)
     if format not in COLUMN_FORMATS:
-        what = "a bundled set of numbers" if format == "bundled" else format
+        what = format
+        if format == "bundled":
+            what = "a bundled set of numbers"
         raise DataError(
-            f"{source}: is {what}; {option} is for tables ({', '.join(COLUMN_FORMATS)}): leave it "
-            "out"
+            f"{source}: is {what}; {option} is for tables ({', '.join(COLUMN_FORMATS)}): "
+            "leave it out"
         )
 
 
@@ -172,13 +176,13 @@ def _read_table(source: str, reading: Reading, advance: Advance | None) -> Table
 
 
 def add_columns(table: Table) -> Table:
-    """Return the table of a store with what encoded its rows; other tables as they are."""
+    """Return the table of a store with the fitted encoder of its rows; other tables as they are."""
     if table.store is None:
         return table
     before = stored_columns(table.store)
     if before is None:
         return table
-    kinds = (None if before is None else kinds_in(before)) or {}
+    kinds = kinds_in(before) or {}
     facts = [f"{name}: {kind}" for name, kind in kinds.items()]
     return replace(table, before=before, column_facts=facts)
 
@@ -234,8 +238,7 @@ def check_class_labels(table: Table) -> None:
     if y.dtype.kind == "f" and (y == np.floor(y)).all():
         raise DataError(
             f"{table.source}: has whole labels{column} of 2^53 or more, of which numbers of 64 "
-            "bits "
-            "cannot hold all: write them as text, with a letter before the digits"
+            "bits cannot hold all: write them as text, with a letter before the digits"
         )
     if y.dtype.kind == "f":
         raise DataError(

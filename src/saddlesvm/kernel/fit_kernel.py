@@ -66,23 +66,26 @@ def fit_kernel(
     loss = template._check_options()
     X = check_kernel_rows(template, X, reset=True)
     n = int(X.shape[0])
-    posed: Training = template._pose(y, sample_weight, n, loss)
+    training: Training = template._pose(y, sample_weight, n, loss)
     weights = check_weights(sample_weight, n)
     kernel = make_kernel(template, X, weights)
     # chosen_C is the finite C that stands for an infinite one; else None.
-    results, C, chosen_C = solve_strongly(template, kernel, X, posed, former)
+    results, C, chosen_C = solve_strongly(template, kernel, X, training, former)
 
     # The support vectors and their coefficients; those of a classifier class by class.
-    pairs = posed.problems
+    pairs = training.problems
     if isinstance(pairs, Pairs):
         expansion = gather_pairs(pairs, results)
         expansion["epochs"] = np.array([result.epochs for result in results])
         factors = class_factors(template.class_weight, pairs.classes, pairs.codes, weights)
         expansion["class_weight"] = factors
     else:
-        expansion = gather_one(results[0])
+        expansion = gather_single(results[0])
     support = expansion["support"]
-    vectors = np.empty((0, X.shape[1])) if kernel.precomputed else X[support]
+    # A precomputed kernel has no vectors. Coefficients of sparse rows are sparse, too.
+    vectors = np.empty((0, X.shape[1]))
+    if not kernel.precomputed:
+        vectors = X[support]
     if sparse.issparse(X):
         expansion["duals"] = type(vectors)(expansion["duals"])
     facts = gather_facts(results) | expansion
@@ -95,7 +98,7 @@ def fit_kernel(
         n_rows=n,
         C=C,
         chosen_C=chosen_C,
-        labels=posed.labels,
+        labels=training.labels,
         seconds_compiling=seconds_compiling() - compiled_before,
         **facts,
     )
@@ -114,20 +117,20 @@ def solve_strongly(
     template: Estimator,
     kernel: Kernel,
     X: Matrix,
-    posed: Training,
+    training: Training,
     former: KernelFitted | None,
 ) -> tuple[list[FitResult], float, float | None]:
     """Fit every sub-problem; return the results, C, and the C that was tried for C=inf, or None."""
     strength = template._strength()
     C = strength.get("C", 1.0)
     if not math.isinf(C):
-        return solve_problems(template, kernel, X, posed, strength, former), C, None
+        return solve_problems(template, kernel, X, training, strength, former), C, None
     # C=inf: raise C until no dual variable comes near its bound C s_i. Without active bounds every
     # larger C has the same optimum, and so has C=inf.
     for C in STRONGER:
-        results = solve_problems(template, kernel, X, posed, {"C": C}, former)
+        results = solve_problems(template, kernel, X, training, {"C": C}, former)
         ended_early = any(result.outcome in EARLY for result in results)
-        if ended_early or not reaches(results, posed.weights):
+        if ended_early or not are_near_bounds(results, training.weights):
             return results, C, C
     raise ValueError(
         "C=inf asks for a model that keeps every row out of the margin (or inside the tube), "
@@ -135,7 +138,7 @@ def solve_strongly(
     )
 
 
-def reaches(results: list[FitResult], weights: np.ndarray | None) -> bool:
+def are_near_bounds(results: list[FitResult], weights: np.ndarray | None) -> bool:
     """Return True if a dual variable of any sub-problem exceeds a small share of its bound."""
     # alpha is in units of C: the bound of row i is its weight s_i.
     smallest_bound = 1.0
@@ -149,13 +152,13 @@ def solve_problems(
     template: Any,
     kernel: Kernel,
     X: Matrix,
-    posed: Training,
+    training: Training,
     strength: dict[str, float],
     former: KernelFitted | None,
 ) -> list[FitResult]:
     """Fit every sub-problem for a given C or lambda, in the quickest way."""
     machine = template._machine()
-    problems = posed.problems
+    problems = training.problems
     n = X.shape[0]
     # Equal targets have the optimum w = 0, and a tube of no width.
     if isinstance(machine, NuRegression):
@@ -171,12 +174,12 @@ def solve_problems(
         may_share = problems.classes.size > 2 or n <= MIDDLE
         if may_share and shares_matrix(kernel, X, problems, machine, template.cache_size):
             order = np.argsort(problems.codes, kind="stable")
-            weights = None if posed.weights is None else posed.weights[order]
+            weights = None if training.weights is None else training.weights[order]
             sorted_pairs = Pairs(problems.codes[order], problems.classes)
-            posed = posed._replace(problems=sorted_pairs, weights=weights)
+            training = training._replace(problems=sorted_pairs, weights=weights)
             X = X[order]
     starts = starts_from(former, strength.get("C", 1.0), n, len(problems), order)
-    fits = make_fits(template, kernel, X, posed, strength, starts)
+    fits = make_fits(template, kernel, X, training, strength, starts)
     results = fits.solve()
     if order is None:
         return results
@@ -193,12 +196,12 @@ def make_fits(
     template: Any,
     kernel: Kernel,
     X: Matrix,
-    posed: Training,
+    training: Training,
     strength: dict[str, float],
     starts: Sequence[np.ndarray] | None,
 ) -> Fits:
     """Return the fits of the sub-problems of a kernel machine over checked rows."""
-    problems = posed.problems
+    problems = training.problems
     solver = template._make_solver()
     if template.checkpoint is not None and isinstance(solver, KernelPegasos):
         raise ValueError(
@@ -209,10 +212,10 @@ def make_fits(
     rows = KernelRows(
         X=X,
         kernel=kernel,
-        loss=posed.loss,
+        loss=training.loss,
         machine=template._machine(),
         options={
-            "weights": posed.weights,
+            "weights": training.weights,
             "intercept": template._intercept_kind(),
             "scale": 1.0,
             "cache_size": cache_size,
@@ -247,7 +250,7 @@ def flat_result(template: Estimator, targets: np.ndarray) -> FitResult:
     )
 
 
-def gather_one(result: FitResult) -> dict[str, Any]:
+def gather_single(result: FitResult) -> dict[str, Any]:
     """Return the support vectors of a machine with a single problem."""
     rows, values = result.coef
     return {

@@ -99,7 +99,8 @@ class KernelRows:
 
     Attributes
     ----------
-    X : array or CSR matrix of shape (n, d); the n x n kernel matrix when it is precomputed
+    X : array or CSR matrix of shape (n, d)
+        Of shape (n, n) if the kernel is precomputed: the kernel matrix.
     kernel : Kernel
     loss : Loss
     options : dict
@@ -157,7 +158,7 @@ class KernelRows:
         return replace(result, coef=coef, intercept=model.intercept)
 
     def solve_at_once(self, fits: Fits) -> dict[int, FitResult]:
-        """Return nothing: small problems are batches."""
+        """Return no results: :meth:`batch_together` has small problems as batches."""
         return {}
 
     def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
