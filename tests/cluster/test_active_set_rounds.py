@@ -16,7 +16,7 @@ from saddlesvm.cluster.over_passes import (
     PassOrder,
     PassRounds,
     add_answers,
-    look_at_rows,
+    answer_pass,
     room_for_rows,
 )
 from saddlesvm.cluster.partition import Partition
@@ -28,7 +28,7 @@ from saddlesvm.problem.losses import Hinge, Logistic
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.free_rows import Question
+from saddlesvm.solvers.free_rows import FreeRowQuestion
 from support import ALL_LOSSES, labels, matrix, named
 from support.partitions import SIGNS, Engine, classes_of, cut
 
@@ -78,24 +78,24 @@ def test_any_C_takes_a_few_rounds_with_a_proof(C: float) -> None:
 def test_what_is_found_together_is_what_one_finds_and_is_left_as_it_is() -> None:
     X = matrix(N, D)
     y, w = labels(X, Hinge()), np.random.default_rng(1).normal(size=D + 1)
-    asked = PassOrder([0], [Question(w, np.empty(0), 0.3, N, 0.0)], Hinge(), 1.0, N)
-    apart = [look_at_rows(part, asked) for part in cut(X, y, [30, 200], SIGNS)]
-    [whole] = [look_at_rows(part, asked) for part in cut(X, y, [], SIGNS)]
-    before = [one.each[0].pull.copy() for one in apart]
+    asked = PassOrder([0], [FreeRowQuestion(w, np.empty(0), 0.3, N, 0.0)], Hinge(), 1.0, N)
+    apart = [answer_pass(part, asked) for part in cut(X, y, [30, 200], SIGNS)]
+    [whole] = [answer_pass(part, asked) for part in cut(X, y, [], SIGNS)]
+    before = [one.sums[0].pull.copy() for one in apart]
     both = add_answers([add_answers(apart[:2]), apart[2]])
-    for mine, theirs in zip(both.each[0].values, whole.each[0].values, strict=True):
-        if not isinstance(mine, list) and mine.size != whole.each[0].counts.size:  # counted in a strip of eight
+    for mine, theirs in zip(both.sums[0].values, whole.sums[0].values, strict=True):
+        if not isinstance(mine, list) and mine.size != whole.sums[0].counts.size:  # counted in a strip of eight
             assert np.allclose(mine, theirs)
-    assert both.each[0].taken == whole.each[0].taken > 0
-    assert all(np.array_equal(one, other.each[0].pull) for one, other in zip(before, apart, strict=True))
+    assert both.sums[0].taken == whole.sums[0].taken > 0
+    assert all(np.array_equal(one, other.sums[0].pull) for one, other in zip(before, apart, strict=True))
 
 
 def test_small_partitions_draw_rows_of_their_own() -> None:
     X = matrix(N, D)
     y = labels(X, Hinge())
-    asked = PassOrder([0], [Question(np.zeros(D + 1), np.empty(0), 0.0, 0, 0.2)], Hinge(), 1.0, N)
+    asked = PassOrder([0], [FreeRowQuestion(np.zeros(D + 1), np.empty(0), 0.0, 0, 0.2)], Hinge(), 1.0, N)
     parts = cut(X, y, list(range(20, N, 20)), SIGNS)
-    drawn = [sum(piece.y.size for piece in look_at_rows(part, asked).each[0].pieces_taken) for part in parts]
+    drawn = [sum(piece.y.size for piece in answer_pass(part, asked).sums[0].pieces_taken) for part in parts]
     assert len(set(drawn)) > 1
     assert 0.5 * 0.2 * N <= sum(drawn) <= 2.0 * 0.2 * N
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.method import ClusterPlan, Solution
-from saddlesvm.cluster.over_passes import PassOrder, PassRounds, add_answers, has_small_matrices, look_at_rows
+from saddlesvm.cluster.over_passes import PassOrder, PassRounds, add_answers, answer_pass, has_small_matrices
 from saddlesvm.cluster.partition import Partition
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import Hinge, Logistic, SmoothHinge, SquaredHinge
-from saddlesvm.solvers.look import Look
+from saddlesvm.solvers.newton_question import NewtonQuestion
 from support import labels, matrix, named
 from support.partitions import SIGNS, Engine, cut
 
@@ -51,8 +51,8 @@ def test_separable_rows_of_any_size_are_certified_at_a_huge_C(loss: Loss, kind: 
 def test_what_a_partition_sends_does_not_grow_with_its_rows() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
-    asked = PassOrder([0], [Look(np.zeros(D + 1), matrix_share=1.0)], loss, 1.0, N)
-    small, large = (look_at_rows(one, asked).each[0] for one in cut(X, y, [20], SIGNS))
+    asked = PassOrder([0], [NewtonQuestion(np.zeros(D + 1), matrix_share=1.0)], loss, 1.0, N)
+    small, large = (answer_pass(one, asked).sums[0] for one in cut(X, y, [20], SIGNS))
     assert [np.shape(one) for one in small.values] == [np.shape(one) for one in large.values]
     assert not small.pieces and not large.pieces
 
@@ -60,14 +60,15 @@ def test_what_a_partition_sends_does_not_grow_with_its_rows() -> None:
 def test_adding_answers_leaves_them_as_they_are() -> None:
     X = matrix(N, D)
     y, loss = labels(X, SquaredHinge()), SquaredHinge()
-    asked = PassOrder([0], [Look(np.ones(D + 1), np.zeros(D + 1), matrix_share=1.0, kind=np.float64)], loss, 1.0, N)
-    answers = [look_at_rows(one, asked) for one in cut(X, y, [20, 90], SIGNS)]
-    before = [one.each[0].matrix.copy() for one in answers]
+    question = NewtonQuestion(np.ones(D + 1), np.zeros(D + 1), matrix_share=1.0, kind=np.float64)
+    asked = PassOrder([0], [question], loss, 1.0, N)
+    answers = [answer_pass(one, asked) for one in cut(X, y, [20, 90], SIGNS)]
+    before = [one.sums[0].matrix.copy() for one in answers]
     both = add_answers([add_answers(answers[:2]), answers[2]])
-    [whole] = [look_at_rows(one, asked) for one in cut(X, y, [], SIGNS)]
-    assert np.allclose(both.each[0].matrix, whole.each[0].matrix)
+    [whole] = [answer_pass(one, asked) for one in cut(X, y, [], SIGNS)]
+    assert np.allclose(both.sums[0].matrix, whole.sums[0].matrix)
     assert np.allclose(both.sizes, whole.sizes)
-    assert all(np.array_equal(one, other.each[0].matrix) for one, other in zip(before, answers, strict=True))
+    assert all(np.array_equal(one, other.sums[0].matrix) for one, other in zip(before, answers, strict=True))
 
 
 def test_what_the_method_is_for() -> None:

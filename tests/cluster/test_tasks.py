@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cluster.method import ClusterPlan
-from saddlesvm.cluster.one_worker import FitOrder, OneWorker, fit_there
+from saddlesvm.cluster.one_worker import FitOrder, OneWorker, fit_on_worker
 from saddlesvm.cluster.over_passes import PassRounds
 from saddlesvm.cluster.partition import Partition, make_partition
 from saddlesvm.cluster.tasks import TaskLimit, event_of, halt, limit_task
@@ -51,7 +51,7 @@ def test_a_halted_fit_ends_its_tasks_and_no_others() -> None:
 def test_a_halted_task_has_a_model_with_a_certificate() -> None:
     halt("halted")
     [part] = [one for one in parts() if one.number == 0]
-    found = fit_there(part, FitOrder(0, plan(tol=1e-15), TaskLimit("halted")))
+    found = fit_on_worker(part, FitOrder(0, plan(tol=1e-15), TaskLimit("halted")))
     assert found.outcome is Outcome.INTERRUPTED
     assert np.isfinite(found.certificate.gap)
 

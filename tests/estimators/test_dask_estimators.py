@@ -219,7 +219,7 @@ def test_tasks_have_names() -> None:
         client.get_task_stream()  # from now on the scheduler notes tasks
         model = LinearSVC(loss="logistic", C=1.0, tol=1e-9, solver="newton").fit(da.from_array(X, chunks=(100, -1)), y)
         names = [str(task["key"]) for task in client.get_task_stream()]
-    assert sum(name.startswith("look_at_rows-") for name in names) == 9 * model.n_iter_
+    assert sum(name.startswith("answer_pass-") for name in names) == 9 * model.n_iter_
 
 
 def test_a_worker_that_is_killed() -> None:

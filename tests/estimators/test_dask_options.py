@@ -219,7 +219,7 @@ def standing_still(monkeypatch: pytest.MonkeyPatch, times: int) -> list[Any]:
     run = DaskEngine.run
 
     def lose(engine: DaskEngine, work: Any, *arguments: Any) -> Any:
-        if work.__name__ != "look_at_rows" or len(lost) == times * len(engine.parts):
+        if work.__name__ != "answer_pass" or len(lost) == times * len(engine.parts):
             return run(engine, work, *arguments)
         lost.append(engine.client.submit(work, *arguments, pure=False, resources={"nobody has": 1}))
         return lost[-1]
@@ -245,7 +245,7 @@ def test_a_cluster_that_loses_every_task_counts_as_lost(client: Any, monkeypatch
 
 
 BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process
-FIT, SETTLE = one_worker.fit_there, over_passes.solve_there
+FIT, SETTLE = one_worker.fit_on_worker, over_passes.solve_on_worker
 
 
 def fit_once_halted(part: Any, order: Any) -> Any:
@@ -266,8 +266,8 @@ def solve_once_halted(found: Any, posed: Any, limit: Any) -> Any:
 def waiting_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks of the two methods that go on until their fit is halted."""
     BEGUN.clear()
-    monkeypatch.setattr(one_worker, "fit_there", fit_once_halted)
-    monkeypatch.setattr(over_passes, "solve_there", solve_once_halted)
+    monkeypatch.setattr(one_worker, "fit_on_worker", fit_once_halted)
+    monkeypatch.setattr(over_passes, "solve_on_worker", solve_once_halted)
 
 
 @pytest.mark.parametrize("solver", ["gather", "newton"])

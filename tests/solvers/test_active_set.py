@@ -21,9 +21,9 @@ from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.active_set import ActiveSet, Posed
+from saddlesvm.solvers.active_set import ActiveSet, TakenProblem
 from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
-from saddlesvm.solvers.free_rows import Question, free_rows, width_of
+from saddlesvm.solvers.free_rows import FreeRowQuestion, free_rows, width_of
 from saddlesvm.solvers.newton import GAP_OF_FALL
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.over_passes import Setting
@@ -56,7 +56,7 @@ def at_random(loss: Loss, layout: str) -> tuple[Any, np.ndarray]:
 @pytest.mark.parametrize("loss", KINKED, ids=named)
 def test_a_pass_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     problem, (w, back) = at_random(loss, layout)
-    question = Question(w, back, 0.4, 100, 0.5)
+    question = FreeRowQuestion(w, back, 0.4, 100, 0.5)
     found, alpha, chosen = question.empty(), np.zeros(60), np.arange(60)[10:50]
     for part in (chosen[:7], chosen[7:]):
         question.add_to(found, problem.terms, part, alpha)
@@ -101,11 +101,11 @@ def test_a_solution_bounds_the_objective_everywhere(loss: Loss) -> None:
     best = fit(problem, DCD(), Limits(tol=1e-9)).certificate
     for w in points:
         for width, most, drawn in ((0.3, 100, 0.0), (0.3, 5, 0.3), (0.0, 0, 0.2), (np.inf, 100, 0.0)):
-            question, alpha = Question(w, np.empty(0), width, most, drawn), np.zeros(60)
+            question, alpha = FreeRowQuestion(w, np.empty(0), width, most, drawn), np.zeros(60)
             found = question.empty()
             question.add_to(found, problem.terms, problem.members, alpha)
             before = problem.regularizer.value(w) + problem.C * found.sums[0]
-            solved = Posed(w, Setting(loss, problem.C, problem.regularizer, 1e-6, 1e8), 1e-12, 1e-8).solve(found)
+            solved = TakenProblem(w, Setting(loss, problem.C, problem.regularizer, 1e-6, 1e8), 1e-12, 1e-8).solve(found)
             alpha[solved.rows] = solved.alpha
             assert solved.pull == pytest.approx(dual_weights(problem, alpha))
             plain = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
@@ -153,10 +153,10 @@ def test_a_step_back_keeps_the_width_of_the_rows_around_its_beginning() -> None:
     def look() -> bool:
         found = run.question().empty()
         run.question().add_to(found, problem.terms, problem.members)
-        return run.take(setting, found) is not None
+        return run.learn_from_pass(setting, found) is not None
 
     assert look()  # the first point stays, and what is to come is a solution's
-    run.at, run.back, width = 1e3 * ahead, run.at, run.width
+    run.at, run.line_start, width = 1e3 * ahead, run.at, run.width
     assert not look()
     assert np.abs(run.at).max() < np.abs(1e3 * ahead).max()
     assert run.width == width

@@ -73,7 +73,7 @@ def test_what_a_sweep_proves_is_true_between_looks_too(tmp_path: Path) -> None:
     before, alone = np.inf, 0
     state = WIDE.init(problem, 0)
     for _ in range(14):
-        alone += state.method.inner.under_way
+        alone += state.method.products.under_way
         for _ in range(reader_of(problem).n_blocks):
             state = WIDE.step(problem, state, Budget(1))
         seen = evaluate(problem, WIDE.solution(problem, state))

@@ -55,8 +55,8 @@ def take_all_rows(part: Partition, number: int) -> Partition:
     return part
 
 
-def fit_there(part: Partition, order: FitOrder) -> WorkerFit:
-    """Solve a problem over all rows."""
+def fit_on_worker(part: Partition, order: FitOrder) -> WorkerFit:
+    """Solve a problem over all rows, in a task."""
     plan = order.plan
     sub = part.sub_problems()[order.number]
     [problem] = part.problems(plan.loss, plan.C, [order.number])
@@ -89,13 +89,13 @@ class OneWorker(ClusterMethod):
         limit = self.limit_for(plan.problems)
         orders = [(k, FitOrder(k, plan, limit)) for k in range(plan.problems)]
         # One task for each problem.
-        fits = self.engine.map_each(rows, take_all_rows, fit_there, orders)
+        fits = self.engine.map_each(rows, take_all_rows, fit_on_worker, orders)
 
         width = plan.vectors
-        for k, made in enumerate(fits):
-            self.best_W[k * width : (k + 1) * width] = made.w
-            self.best[k] = made.certificate
-            self.live[k] = made.outcome is not Outcome.CERTIFIED
+        for k, fitted in enumerate(fits):
+            self.best_W[k * width : (k + 1) * width] = fitted.w
+            self.best[k] = fitted.certificate
+            self.live[k] = fitted.outcome is not Outcome.CERTIFIED
         self.record()
 
         # The fit ended as its first problem that is not certified did.

@@ -40,7 +40,7 @@ ROW_BYTES = 48  # of a row brought together, besides its values: label, weight, 
 # Times its share of the room that a partition may use, as free rows are uneven; a guess.
 UNEVEN = 2.0
 FACTORS = 2.5e8  # bytes that factored matrices of the problem over the free rows may take; a guess
-MOST_ROUNDS = 60  # rounds of the active-set method; it takes six to sixteen
+MOST_ROUNDS = 60  # rounds of the active-set method at most; it takes six to sixteen; a guess
 # Bytes of the matrices that a partition sends in a round; beyond, products travel; a guess.
 MOST_BYTES = 64e6
 
@@ -56,59 +56,59 @@ class PassOrder(NamedTuple):
 
 
 class PassAnswers(NamedTuple):
-    """The answers of some rows.
+    """The answers of some rows to the questions of a round.
 
     Attributes
     ----------
-    each : list of PassSums
-        The sums for each problem.
+    sums : list of PassSums
+        For each problem.
     sizes : ndarray of shape (problems, SIZES)
         The sizes that bounds on rounding need, of the rows and of their multipliers.
     """
 
-    each: list[Any]
+    sums: list[Any]
     sizes: np.ndarray
 
 
-def look_at_rows(part: Partition, order: PassOrder) -> PassAnswers:
+def answer_pass(part: Partition, order: PassOrder) -> PassAnswers:
     """Answer the questions of a round for the rows of a partition."""
-    each = [question.empty() for question in order.questions]
-    sizes = np.zeros((len(each), SIZES))
+    sums = [question.empty() for question in order.questions]
+    sizes = np.zeros((len(sums), SIZES))
     if not part.size:
-        return PassAnswers(each, sizes)
+        return PassAnswers(sums, sizes)
     # Questions may take rows along: a partition gives up to twice its share, as they are uneven.
     share = min(1.0, UNEVEN * part.size / order.n)
     for k, problem in enumerate(part.problems(order.loss, order.C, order.problems)):
         if problem.members.size:
-            question = order.questions[k].of_share(share)
-            question.add_to(each[k], problem.terms, problem.members, seed=part.number)
-            sizes[k] = *problem.row_sizes, *each[k].sizes
-    return PassAnswers(each, sizes)
+            question = order.questions[k].limit_to_share(share)
+            question.add_to(sums[k], problem.terms, problem.members, seed=part.number)
+            sizes[k] = *problem.row_sizes, *sums[k].sizes
+    return PassAnswers(sums, sizes)
 
 
 def add_answers(answers: list[PassAnswers]) -> PassAnswers:
     """Add the answers of several partitions, in their order, and leave them as they are."""
     first, *others = answers
-    each = [sums.copy() for sums in first.each]
+    totals = [sums.copy() for sums in first.sums]
     sizes = first.sizes.copy()
     for other in others:
-        for total, more in zip(each, other.each, strict=True):
+        for total, more in zip(totals, other.sums, strict=True):
             total.add(more)
         add_sizes(sizes, other.sizes, LARGEST)
-    return PassAnswers(each, sizes)
+    return PassAnswers(totals, sizes)
 
 
-def take_sums(found: PassAnswers, number: int) -> Any:
+def pick_sums(answers: PassAnswers, number: int) -> Any:
     """Return the sums for one of the problems, with the rows taken along."""
-    return found.each[number]
+    return answers.sums[number]
 
 
-def drop_taken_rows(found: PassAnswers) -> PassAnswers:
-    """Return what the client gets: the sums."""
-    return found._replace(each=[sums.without_rows() for sums in found.each])
+def drop_taken_rows(answers: PassAnswers) -> PassAnswers:
+    """Return what the client gets: the sums, without the rows taken along."""
+    return answers._replace(sums=[sums.without_rows() for sums in answers.sums])
 
 
-def solve_there(found: PassSums, model: Any, limit: TaskLimit = NO_LIMIT) -> Any:
+def solve_on_worker(found: PassSums, model: Any, limit: TaskLimit = NO_LIMIT) -> Any:
     """Solve the problem over the rows brought together, which are left as they are."""
     with limit_task(limit):
         return model.solve(found.copy()).without_rows()
@@ -165,20 +165,20 @@ class PassRounds(ClusterMethod):
     def one_round(self) -> Outcome | None:
         """Do a pass, find the next points, and certify the points of the pass."""
         left = np.flatnonzero(self.live).tolist()
-        there, found = self.ask(left, [self.methods[k].question() for k in left])
+        held, answers = self.ask(left, [self.methods[k].question() for k in left])
 
         # Each method learns from its sums, and may ask for a problem over the rows taken along.
         orders = []
         for number, k in enumerate(left):
-            model = self.methods[k].take(self.setting, found.each[number])
+            model = self.methods[k].learn_from_pass(self.setting, answers.sums[number])
             if model is not None:
                 orders.append((number, model))
-        solve = functools.partial(solve_there, limit=self.limit_for(len(orders)))
-        solutions = self.engine.map_each(there, take_sums, solve, orders)
+        solve = functools.partial(solve_on_worker, limit=self.limit_for(len(orders)))
+        solutions = self.engine.map_each(held, pick_sums, solve, orders)
         for (number, _), solution in zip(orders, solutions, strict=True):
-            self.methods[left[number]].learn(self.setting, solution)
+            self.methods[left[number]].learn_from_solution(self.setting, solution)
 
-        self.certify_points(left, found)
+        self.certify_points(left, answers)
         for k in left:
             self.follow_newton(k)
         self.record()
@@ -187,8 +187,8 @@ class PassRounds(ClusterMethod):
     def ask(self, problems: list[int], questions: list[object]) -> tuple[Any, PassAnswers]:
         """Ask all partitions; return the answers, kept on the workers, and the client's share."""
         order = PassOrder(problems, questions, self.plan.loss, self.plan.C, self.plan.n)
-        there = self.engine.persist(look_at_rows, add_answers, order)
-        return there, self.engine.fetch(there, drop_taken_rows)
+        held = self.engine.persist(answer_pass, add_answers, order)
+        return held, self.engine.fetch(held, drop_taken_rows)
 
     def follow_newton(self, k: int) -> None:
         """Go on with the active set if steps of Newton's method overshoot."""
@@ -212,14 +212,14 @@ class PassRounds(ClusterMethod):
         has_ended = method.ended and not isinstance(method, ActiveSet)
         return bool(has_ended or super().is_limited(k))
 
-    def certify_points(self, problems: list[int], found: PassAnswers) -> None:
+    def certify_points(self, problems: list[int], answers: PassAnswers) -> None:
         """Certify the points of a round.
 
         If the multipliers of a free intercept need another sum, another pass balances them once the
         gap seems small enough.
         """
         due: list[int] = []
-        for k, sizes in zip(problems, found.sizes, strict=True):
+        for k, sizes in zip(problems, answers.sizes, strict=True):
             method = self.methods[k]
             if self.plan.free and not method.balances:
                 if method.estimate <= self.plan.tol or method.ended:
@@ -231,8 +231,8 @@ class PassRounds(ClusterMethod):
 
     def certify_balanced(self, problems: list[int]) -> None:
         """Certify the last points of a free intercept, by a pass that balances the multipliers."""
-        _, found = self.ask(problems, [self.methods[k].ask_balanced() for k in problems])
-        for k, sums, sizes in zip(problems, *found, strict=True):
+        _, answers = self.ask(problems, [self.methods[k].ask_balanced() for k in problems])
+        for k, sums, sizes in zip(problems, answers.sums, answers.sizes, strict=True):
             method = self.methods[k]
             proof = method.bound_balanced(self.plan.facts(sizes), sums)
             self.certify_problem(k, proof, method.model)

@@ -54,9 +54,9 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import nothing
-from saddlesvm.solvers.free_rows import LADDER, Findings, Question, width_of
-from saddlesvm.solvers.look import Look
+from saddlesvm.solvers.free_rows import LADDER, FreeRowQuestion, FreeRowSums, width_of
 from saddlesvm.solvers.newton import Newton
+from saddlesvm.solvers.newton_question import NewtonQuestion
 from saddlesvm.solvers.over_passes import LARGEST, SIZES, OverPasses, Setting
 from saddlesvm.solvers.search import PLACES, find_better
 from saddlesvm.solvers.taken_rows import join_pieces
@@ -84,7 +84,7 @@ FIRST_WIDTH = 1.0  # of a run that follows Newton's method: a margin; a guess
 ROUNDED = 1e-13  # change of the objective, relative to it, that rounding hides; a guess
 
 
-class Posed(NamedTuple):
+class TakenProblem(NamedTuple):
     """The problem over the rows taken along.
 
     Attributes
@@ -107,7 +107,7 @@ class Posed(NamedTuple):
     sampled: int = 0
     room: float = 0.0
 
-    def solve(self, found: Findings) -> Solved:
+    def solve(self, found: FreeRowSums) -> TakenSolution:
         """Solve for the rows taken along; `found` is used up."""
         setting = self.setting
         C = setting.C
@@ -152,7 +152,7 @@ class Posed(NamedTuple):
         width = 0.0
         if self.sampled:
             width = width_of(problem.pointwise, margins(problem, best.w), FILLED * self.room)
-        return Solved(
+        return TakenSolution(
             w=w,
             pull=pull,
             conjugates=decided_sums.conjugates + sums.conjugates,
@@ -164,7 +164,7 @@ class Posed(NamedTuple):
             is_balanced=not is_free or has_equal_signs(sizes),
         )
 
-    def solve_linear(self, found: Findings, pull: np.ndarray) -> Solved:
+    def solve_linear(self, found: FreeRowSums, pull: np.ndarray) -> TakenSolution:
         """Solve if no row is free: the losses are linear, and w is the pull itself."""
         # w = C sum_i a_i x_i; a free intercept is charged from its present place.
         is_free = self.setting.regularizer.intercept.constrained
@@ -172,7 +172,7 @@ class Posed(NamedTuple):
         w = pull.copy()
         if is_free:
             w[-1] += self.w[-1]
-        return Solved(
+        return TakenSolution(
             w=w,
             pull=pull,
             conjugates=sums.conjugates,
@@ -183,7 +183,7 @@ class Posed(NamedTuple):
             is_balanced=not is_free or has_equal_signs(found.sizes),
         )
 
-    def pose(self, found: Findings) -> tuple[Problem, np.ndarray, float]:
+    def pose(self, found: FreeRowSums) -> tuple[Problem, np.ndarray, float]:
         """Return the problem over the rows taken along, their multipliers, and the stretch factor.
 
         The free rows come first. The rows drawn weigh as much as all decided rows; a linear term
@@ -238,7 +238,7 @@ class Posed(NamedTuple):
         return problem, alpha, stretch
 
 
-class Solved(NamedTuple):
+class TakenSolution(NamedTuple):
     """The solution over the rows taken along, together with the sums over the decided rows.
 
     Attributes
@@ -268,7 +268,7 @@ class Solved(NamedTuple):
     width: float = 0.0
     is_balanced: bool = True
 
-    def without_rows(self) -> Solved:
+    def without_rows(self) -> TakenSolution:
         """Return the solution without the rows, for readers that do not hold them."""
         return self._replace(alpha=np.empty(0), rows=np.empty(0, dtype=np.int64))
 
@@ -285,11 +285,11 @@ class ActiveSet(OverPasses):
 
     Attributes
     ----------
-    back : ndarray of shape (d + 1,) or (0,)
+    line_start : ndarray of shape (d + 1,) or (0,)
         The last point taken, from which a full step led to `at`; empty if there is none, or if
         `at` is a place of the line that is known to be lower.
-    before : float
-        The objective at `back`, in the C form.
+    start_primal : float
+        The objective at `line_start`, in the C form.
     primal, paid : float
         The objective of `model`, and the sum of its losses.
     pull : ndarray of shape (d + 1,)
@@ -317,8 +317,8 @@ class ActiveSet(OverPasses):
     """
 
     balances: ClassVar[bool] = True
-    back: np.ndarray = field(default_factory=nothing)
-    before: float = np.inf
+    line_start: np.ndarray = field(default_factory=nothing)
+    start_primal: float = np.inf
     primal: float = np.inf
     paid: float = 0.0
     pull: np.ndarray = field(default_factory=nothing)
@@ -361,18 +361,22 @@ class ActiveSet(OverPasses):
         """Return True if too many rows share a margin, all is done, or `most` passes are."""
         return self.crowded >= CROWDED or self.ended or self.passes >= most
 
-    def question(self) -> Question:
+    def question(self) -> FreeRowQuestion:
         """Return the question of the next pass; the first one draws rows if not all have room."""
         if self.width == 0.0:
             return self.sample_question(self.room)
         # Divide the room between free rows and a sample of the decided rows.
         drawn = self.share_for_decided()
         most = int((1.0 - drawn) * self.most)
-        return Question(self.at, self.back, self.width, most=most, drawn=drawn * self.room)
+        return FreeRowQuestion(
+            self.at, self.line_start, self.width, most=most, drawn=drawn * self.room
+        )
 
-    def sample_question(self, share: float) -> Question:
+    def sample_question(self, share: float) -> FreeRowQuestion:
         """Return the question for a first point: rows drawn at random, a share of all."""
-        return Question(self.at, back=nothing(), width=0.0, most=0, drawn=min(share, 1.0))
+        return FreeRowQuestion(
+            self.at, line_start=nothing(), width=0.0, most=0, drawn=min(share, 1.0)
+        )
 
     def share_for_decided(self) -> float:
         """Return the share of the room for decided rows: the smaller the gap, the fewer move."""
@@ -383,16 +387,16 @@ class ActiveSet(OverPasses):
         movement = min(self.estimate, self.change)
         return next(share for gap, share in DRAWN if not movement <= gap)
 
-    def take(self, setting: Setting, found: Findings) -> Posed | None:
+    def learn_from_pass(self, setting: Setting, found: FreeRowSums) -> TakenProblem | None:
         """Learn from a pass; return the problem over the rows taken along if it is to be solved."""
         if self.width == 0.0:
             self.prove_start(setting, found)
-            return self.of_sample(setting, int(found.rows[0]))
+            return self.sample_problem(setting, int(found.rows[0]))
         self.passes += 1
         self.active = found.taken
         paid = float(found.sums[0])
         primal = primal_of(setting.C, paid, setting.regularizer.value(self.at))
-        self.change = relative(abs(primal - self.before), primal, self.before)
+        self.change = relative(abs(primal - self.start_primal), primal, self.start_primal)
 
         # The best weights so far are the model.
         if primal < self.primal:
@@ -404,18 +408,18 @@ class ActiveSet(OverPasses):
         self.set_width(found)
         w = self.at
         if self.turn_back(setting, found.line, primal):
-            # The next point is close to `back`, whose rows gave the former width; those found here
-            # are far away.
+            # The next point is close to `line_start`, whose rows gave the former width; the rows
+            # found here are far away.
             self.width = width
             return None
-        self.before = primal
+        self.start_primal = primal
         # The weights hardly move any more: a more careful solution shows whether the bound lags.
         if self.change <= MORE_CARE * setting.tol and self.care > LEAST_CARE:
             self.care *= MORE_CARE
         gap = self.care * setting.tol * abs(self.primal)
-        return Posed(w, setting, gap=gap, share=0.0)
+        return TakenProblem(w, setting, gap=gap, share=0.0)
 
-    def prove_start(self, setting: Setting, found: Findings) -> None:
+    def prove_start(self, setting: Setting, found: FreeRowSums) -> None:
         """Take over the first point with its multipliers: no row is free in a pass of width 0."""
         sums = LossSums(*found.sums.tolist())
         self.paid = sums.paid
@@ -428,16 +432,18 @@ class ActiveSet(OverPasses):
         dual = dual_of(setting.C, sums.conjugates, setting.regularizer.conjugate(pull))
         self.bound_by(dual, pull, sums.conjugates, sums.conjugate_sizes, self.sizes)
 
-    def ask_balanced(self) -> Look:
+    def ask_balanced(self) -> NewtonQuestion:
         """Return the question of a pass that proves zero weights, if no later point is proven."""
         self.model = np.zeros_like(self.at)
         point = PointSizes(*self.sizes.tolist())
         signed = (point.positive, point.negative, 0.0, 0.0)
-        return Look(self.model, shorten=shortening(signed, 0.0), signs=True)
+        return NewtonQuestion(self.model, shorten=shortening(signed, 0.0), signs=True)
 
-    def of_sample(self, setting: Setting, rows: int) -> Posed:
+    def sample_problem(self, setting: Setting, rows: int) -> TakenProblem:
         """Return the problem over a sample that represents so many rows."""
-        return Posed(self.at, setting, gap=0.0, share=ROUGH, sampled=rows, room=0.5 * self.room)
+        return TakenProblem(
+            self.at, setting, gap=0.0, share=ROUGH, sampled=rows, room=0.5 * self.room
+        )
 
     def turn_back(self, setting: Setting, line: np.ndarray, primal: float) -> bool:
         """Turn to another place on the line if it is much lower, or the objective has not fallen.
@@ -450,30 +456,30 @@ class ActiveSet(OverPasses):
         primal : float
             The objective at the point of the pass.
         """
-        if not self.back.size:
+        if not self.line_start.size:
             return False
-        step = self.at - self.back
-        points = (self.back + place * step for place in PLACES)
+        step = self.at - self.line_start
+        points = (self.line_start + place * step for place in PLACES)
         charged = np.array([setting.regularizer.value(point) for point in points])
-        better = find_better(self.before, primal, primal_of(setting.C, line, charged))
+        better = find_better(self.start_primal, primal, primal_of(setting.C, line, charged))
         if better > 0.0:
-            self.at = self.back + better * step
-            self.back = nothing()
+            self.at = self.line_start + better * step
+            self.line_start = nothing()
             return True
-        if primal < self.before:
+        if primal < self.start_primal:
             return False
-        near = self.back + PLACES[0] * step
-        if np.array_equal(near, self.back) and self.care > LEAST_CARE:
+        near = self.line_start + PLACES[0] * step
+        if np.array_equal(near, self.line_start) and self.care > LEAST_CARE:
             # The step has no length: a more careful solution shows if there is one with a length.
             self.care *= MORE_CARE
             return False
         # The step was too long: to the nearest place. The end is where rounding hides what is left.
         is_rounding = self.primal - self.dual <= ROUNDED * abs(self.primal)
-        self.ended = is_rounding or np.array_equal(near, self.back)
+        self.ended = is_rounding or np.array_equal(near, self.line_start)
         self.at = near
         return True
 
-    def set_width(self, found: Findings) -> None:
+    def set_width(self, found: FreeRowSums) -> None:
         """Choose the width at which about as many rows are free as there is room for."""
         self.room = min(self.most / max(float(found.rows[0]), 1.0), 1.0)
         if self.room >= 1.0:
@@ -490,7 +496,7 @@ class ActiveSet(OverPasses):
         log_shares = np.log(np.maximum(shares, 0.5 / counted))
         self.width *= float(np.exp(np.interp(np.log(wanted), log_shares, np.log(LADDER))))
 
-    def learn(self, setting: Setting, solved: Solved) -> bool:
+    def learn_from_solution(self, setting: Setting, solved: TakenSolution) -> bool:
         """Choose the next point; return True if the multipliers are the best dual point so far."""
         if self.width == 0.0:
             self.at = solved.w
@@ -502,7 +508,7 @@ class ActiveSet(OverPasses):
         is_better = solved.is_balanced and dual > (self.dual if is_known else -np.inf)
         if is_better:
             self.bound_by(dual, solved.pull, solved.conjugates, solved.charged, solved.sizes)
-        self.back = self.at
+        self.line_start = self.at
         self.at = solved.w
         return is_better
 

@@ -22,7 +22,7 @@ from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows.layouts import Rows, combine_rows, dot_rows
 from saddlesvm.solvers.over_passes import LARGEST, SIZES, UNASKED, PassSums
 from saddlesvm.solvers.search import PLACES
-from saddlesvm.solvers.taken_rows import Taken, take_along
+from saddlesvm.solvers.taken_rows import TakenRows, take_along
 
 STRIP_VALUES = 250_000  # values of the rows that are looked at together: the cache holds them
 FEWEST_ROWS = 256  # rows that are looked at together, at least
@@ -32,14 +32,14 @@ WIDEST = 1e12
 COUNTED = 8  # one strip of so many is counted
 
 
-class Question(NamedTuple):
-    """The question of a pass, the same for all parts of the rows.
+class FreeRowQuestion(NamedTuple):
+    """What a pass of the active-set method has to compute, the same for all parts of the rows.
 
     Attributes
     ----------
     w : ndarray of shape (d + 1,)
-        The point to look at.
-    back : ndarray of shape (d + 1,) or (0,)
+        The weights at which sums are asked for.
+    line_start : ndarray of shape (d + 1,) or (0,)
         The point that the line to w comes from; empty for none.
     width : float
         A row is free if a change of its margin by this much may change its multiplier.
@@ -50,18 +50,18 @@ class Question(NamedTuple):
     """
 
     w: np.ndarray
-    back: np.ndarray
+    line_start: np.ndarray
     width: float
     most: int
     drawn: float
 
-    def of_share(self, share: float) -> Question:
-        """Return the question to a share of the rows, which may use as much of the room."""
+    def limit_to_share(self, share: float) -> FreeRowQuestion:
+        """Return the question to a share of the rows, which may use the same share of the room."""
         return self._replace(most=int(np.ceil(share * self.most)))
 
-    def empty(self) -> Findings:
+    def empty(self) -> FreeRowSums:
         """Return the empty answer."""
-        return Findings(
+        return FreeRowSums(
             sums=np.zeros(SUMS),
             line=np.zeros(len(PLACES)),
             counts=np.zeros(len(LADDER) + 1),
@@ -72,7 +72,7 @@ class Question(NamedTuple):
 
     def add_to(
         self,
-        found: Findings,
+        found: FreeRowSums,
         terms: Terms,
         members: np.ndarray,
         alpha: np.ndarray = UNASKED,
@@ -83,7 +83,7 @@ class Question(NamedTuple):
 
         Parameters
         ----------
-        found : Findings
+        found : FreeRowSums
         terms : Terms
         members : ndarray of shape (m,)
             The rows that take part, ascending, in the numbering of `terms`.
@@ -125,8 +125,8 @@ class Question(NamedTuple):
                 terms.loss, points.y, norms, points.weights, decided, at, signs=True
             )
             add_sizes(found.sizes, np.array(sizes), LARGEST)
-            if self.back.size:
-                found.line += losses_on_line(points, margins_of(terms, chosen, self.back), z)
+            if self.line_start.size:
+                found.line += losses_on_line(points, margins_of(terms, chosen, self.line_start), z)
 
             # The draw depends on the place of the rows only, not on who reads them.
             random = np.random.default_rng([members.size, number, seed])
@@ -139,8 +139,8 @@ class Question(NamedTuple):
 
 
 @dataclass
-class Findings(PassSums):
-    """The answers of some rows.
+class FreeRowSums(PassSums):
+    """The answer to a :class:`FreeRowQuestion`: sums over some rows, and rows taken along.
 
     Attributes
     ----------
@@ -157,9 +157,9 @@ class Findings(PassSums):
         ``sum_i a_i x_i`` over the decided rows.
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of their multipliers.
-    pieces : list of Taken
+    pieces : list of TakenRows
         The free rows taken along.
-    drawn : list of Taken
+    drawn : list of TakenRows
         The decided rows taken along, as a sample of all decided ones.
     """
 
@@ -169,8 +169,8 @@ class Findings(PassSums):
     rows: np.ndarray
     pull: np.ndarray
     sizes: np.ndarray
-    pieces: list[Taken] = field(default_factory=list)
-    drawn: list[Taken] = field(default_factory=list)
+    pieces: list[TakenRows] = field(default_factory=list)
+    drawn: list[TakenRows] = field(default_factory=list)
 
     @property
     def taken(self) -> int:

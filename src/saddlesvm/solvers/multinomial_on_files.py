@@ -117,14 +117,14 @@ class MultinomialOnFiles(Sweeps):
         """Judge the point of the sweep, and choose that of the next one."""
         method = state.method
         setting = Setting(problem.loss, problem.C, problem.regularizer, target, 0.0)
-        method.take(setting, work.found)
+        method.learn_from_pass(setting, work.found)
         state.proves_itself = True
         state.estimate_is_gap = True
         state.w = method.model
         state.estimate = evaluate_sums(problem, method).certificate.relative_gap
         paid_at_zero = problem.all_weights.sum() * np.log(problem.n_classes)
         at_zero = primal_of(problem.C, paid_at_zero, 0.0)
-        if method.passes == 1 and method.found.primal > at_zero:
+        if method.passes == 1 and method.point.primal > at_zero:
             # Far out, the objective may have no curvature to use: the run begins at zero instead.
             method.start_at(np.zeros_like(method.at))
         elif state.estimate > target:
@@ -144,9 +144,9 @@ class MultinomialOnFiles(Sweeps):
 
 def evaluate_sums(problem: MultinomialProblem, method: NewtonOverPasses) -> Evaluation:
     """Return the proof that the last sweep gives of its weights."""
-    told = method.told
-    assert told is not None
-    paid, conjugates, pulled = told.sums[:3].tolist()
-    pull = np.ascontiguousarray(problem.X.by_class(problem.C * told.pulled.T))
+    sums = method.sums
+    assert sums is not None
+    paid, conjugates, pulled = sums.sums[:3].tolist()
+    pull = np.ascontiguousarray(problem.X.by_class(problem.C * sums.pulled.T))
     found = Response(paid, -conjugates, pulled, pull)
     return evaluation_at(problem, np.ascontiguousarray(method.model.T), found)

@@ -244,12 +244,12 @@ def advance(task: Task, state: NewtonState, target: float) -> None:
 
 def choose_next(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) -> None:
     """Judge the point that a pass has evaluated, and choose the point of the next pass."""
-    if needs_step(task, state, point, target):
+    if settle_point(task, state, point, target):
         take_step(task, state, point, point.primal - point.dual)
 
 
-def needs_step(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) -> bool:
-    """Judge the point of a pass; return True if a step is due, else choose the next point."""
+def settle_point(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) -> bool:
+    """Judge the point of a pass, and choose the next one; return True if a step must choose it."""
     place = task.place
     work = state.work
     judge(task, state, point, target)

@@ -178,8 +178,8 @@ class NewtonOnFiles(Sweeps):
         found = question.empty()
         question.add_to(found, local.terms, local.members)
         setting = self.setting(problem, 0.0)
-        sample = method.of_sample(setting, problem.members.size)
-        method.learn(setting, sample.solve(found))
+        sample = method.sample_problem(setting, problem.members.size)
+        method.learn_from_solution(setting, sample.solve(found))
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PassesState:
         """Begin; no row is read."""
@@ -233,7 +233,7 @@ class NewtonOnFiles(Sweeps):
         # multipliers itself.
         proof_is_due = problem.intercept.constrained and not method.balances
         evaluates = method.evaluates
-        model = method.take(setting, found)
+        model = method.learn_from_pass(setting, found)
         if evaluates and not (proof_is_due or method.balances):
             _keep_better(problem, state, method.bound_sums(problem.facts), work.alpha)
         if model is not None:
@@ -241,7 +241,7 @@ class NewtonOnFiles(Sweeps):
             solved = model.solve(found)
             if method.balances:
                 work.alpha[solved.rows] = solved.alpha
-            if method.learn(setting, solved):
+            if method.learn_from_solution(setting, solved):
                 state.alpha[:] = work.alpha
         state.w = method.model
         state.active = method.active

@@ -1,10 +1,10 @@
 """Newton's method if a pass over the rows is dear: each pass evaluates a point for the next step.
 
 The steps are those of :mod:`saddlesvm.solvers.newton`. The rows are asked once for each point
-(:mod:`saddlesvm.solvers.look`), so that a method that reads files or asks the workers of a cluster
-makes one pass a step, and proves a bound by each. Nothing of a row is kept: the search along a line
-knows both of its ends and no scores between. A method stands between two passes with a question;
-files (sweeps) and clusters (rounds) carry it out.
+(:mod:`saddlesvm.solvers.newton_question`), so that a method that reads files or asks the workers
+of a cluster makes one pass a step, and proves a bound by each. Nothing of a row is kept: the
+search along a line knows both of its ends and no scores between. A method stands between two
+passes with a question; files (sweeps) and clusters (rounds) carry it out.
 
 If there are too many features for a matrix of them, conjugate gradients take a pass for each
 product. For several classes a sample of the rows is taken along in each pass, and conjugate
@@ -38,17 +38,17 @@ from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import nothing
 from saddlesvm.solvers.conjugate import ProductsOverPasses
 from saddlesvm.solvers.equations import ROWS_PER_PASS
-from saddlesvm.solvers.look import Look, Looked
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
-from saddlesvm.solvers.newton import NewtonState, choose_next, needs_step
+from saddlesvm.solvers.newton import NewtonState, choose_next, settle_point
+from saddlesvm.solvers.newton_question import NewtonQuestion, NewtonSums
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.search import PLACES
-from saddlesvm.solvers.taken_rows import Taken
+from saddlesvm.solvers.taken_rows import TakenRows
 from saddlesvm.solvers.task import FREE, EvaluatedPoint, PassCurvature, Task, add_up
 
 # Matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal.
 MATRICES = 4.0
-FAR = 0.1  # relative gap above which the places of a line are looked at; a guess
+FAR = 0.1  # relative gap above which losses at places of a line are asked for; a guess
 LEAST_BEND = 1e-3  # share of the largest curvature that a step assumes if no row bends; a guess
 PATIENCE = 20  # passes without a better bound: shorter steps need some; a guess
 # Products a value of the rows from which on a matrix takes longer than the pass; measured on
@@ -101,15 +101,15 @@ class NewtonOverPasses(OverPasses):
         Value of a free intercept's feature; 0 for other intercepts.
     run : NewtonState
         The state of the method.
-    found : EvaluatedPoint, optional
+    point : EvaluatedPoint, optional
         The point that the last pass evaluated.
-    told : Looked, optional
+    sums : NewtonSums, optional
         The sums of that pass.
-    inner : ProductsOverPasses
+    products : ProductsOverPasses
         Conjugate gradients, if there is no room for a matrix.
     gap : float
         The relative gap at that point.
-    asked : Look, optional
+    last_question : NewtonQuestion, optional
         The question of that pass.
     start_bent : int
         The number of rows that bend at the beginning of the last step.
@@ -123,11 +123,11 @@ class NewtonOverPasses(OverPasses):
     wide: bool = False
     free: float = 0.0
     run: NewtonState = field(default_factory=lambda: NewtonState(nothing()))
-    found: EvaluatedPoint | None = None
-    told: Looked | None = None
-    inner: ProductsOverPasses = field(default_factory=ProductsOverPasses)
+    point: EvaluatedPoint | None = None
+    sums: NewtonSums | None = None
+    products: ProductsOverPasses = field(default_factory=ProductsOverPasses)
     gap: float = np.inf
-    asked: Look | None = None
+    last_question: NewtonQuestion | None = None
     start_bent: int = 0
     overshoots: bool = False
 
@@ -159,13 +159,13 @@ class NewtonOverPasses(OverPasses):
     @property
     def evaluates(self) -> bool:
         """True if the next pass evaluates a point, and is not for a product alone."""
-        return not self.inner.under_way
+        return not self.products.under_way
 
-    def question(self) -> Look:
+    def question(self) -> NewtonQuestion:
         """Return the question of the next pass."""
-        if self.inner.under_way:
-            assert self.found is not None
-            return Look(self.found.W, product=self.inner.direction, only_product=True)
+        if self.products.under_way:
+            assert self.point is not None
+            return NewtonQuestion(self.point.W, product=self.products.direction, only_product=True)
         # Losses at places of the line, while the gap is large.
         line_start = nothing()
         base = self.run.work.step_start
@@ -174,7 +174,7 @@ class NewtonOverPasses(OverPasses):
         # No pass is for an evaluation alone: it multiplies the last direction, too.
         product = nothing()
         if self.wide and not self.takes_along:
-            product = self.inner.direction if self.inner.direction.size else self.at
+            product = self.products.direction if self.products.direction.size else self.at
         # The first, coarse steps need no more than a matrix in single precision.
         precision: type = np.float64
         if self.run.fineness == 1.0:
@@ -182,7 +182,7 @@ class NewtonOverPasses(OverPasses):
         taken_share = 0.0
         if self.takes_along:
             taken_share = self.room
-        return Look(
+        return NewtonQuestion(
             self.at,
             line_start=line_start,
             matrix_share=self.share_for_matrix(),
@@ -209,27 +209,27 @@ class NewtonOverPasses(OverPasses):
             return 0.0
         return share
 
-    def take(self, setting: Setting, found: Looked) -> None:
+    def learn_from_pass(self, setting: Setting, found: NewtonSums) -> None:
         """Learn from a pass, and choose the point of the next one.
 
         If rows are taken along, :meth:`choose` chooses it.
         """
         asked = self.question()
-        self.asked = asked
+        self.last_question = asked
         self.passes += 1
-        if self.inner.under_way:
+        if self.products.under_way:
             # The pass was for a product alone.
-            self.inner.go_on(self.penalty(setting), setting.C * found.product)
+            self.products.go_on(self.penalty(setting), setting.C * found.product)
             self.step_along_products()
             return
         # Objectives and gradient at the point; the loss is not smoothed, and no scores or dual
         # variables are kept.
         self.model = self.at
-        self.told = found
+        self.sums = found
         task = self.make_task(setting)
         paid, conjugates = found.sums[:2].tolist()
         sums = ResponseSums(losses=paid, smoothed=paid, conjugates=conjugates, pulled_size=0.0)
-        self.found = add_up(
+        self.point = add_up(
             task,
             W=self.at,
             Z=nothing(),
@@ -239,8 +239,8 @@ class NewtonOverPasses(OverPasses):
             pulled=found.pulled,
             is_fresh=True,
         )
-        gap = max(self.found.primal - self.found.dual, 0.0)
-        self.gap = relative(gap, self.found.primal, self.found.dual)
+        gap = max(self.point.primal - self.point.dual, 0.0)
+        self.gap = relative(gap, self.point.primal, self.point.dual)
         if asked.line_start.size:
             # The objective at places of the line from the last point: C (losses) + 1/2 W'RW. The
             # ridge is a column if W has one for each class.
@@ -248,7 +248,7 @@ class NewtonOverPasses(OverPasses):
             points = (asked.line_start + place * step for place in PLACES)
             ridge = task.ridge_of_weights
             charged = np.array([0.5 * float(np.vdot(W, ridge * W)) for W in points])
-            self.found.line = primal_of(setting.C, found.line, charged)
+            self.point.line = primal_of(setting.C, found.line, charged)
         if self.takes_along:
             return
         if self.wide:
@@ -264,32 +264,32 @@ class NewtonOverPasses(OverPasses):
 
     def begin_products(self, setting: Setting) -> None:
         """Begin conjugate gradients at the point of the pass; each product is a pass."""
-        found = self.found
-        told = self.told
+        point = self.point
+        sums = self.sums
         run = self.run
-        assert found is not None
-        assert told is not None
-        self.active = told.n_bent
+        assert point is not None
+        assert sums is not None
+        self.active = sums.n_bent
         run.active = self.active
-        is_due = needs_step(self.make_task(setting), run, found, setting.tol)
+        is_due = settle_point(self.make_task(setting), run, point, setting.tol)
         self.at = run.w
         self.estimate = self.gap if self.free else run.best.relative_gap
         self.ended = run.stuck
         if is_due:
             product = nothing()
-            if self.inner.direction.size:
-                product = setting.C * told.product
-            diagonal = setting.C * told.diagonal
-            self.inner.begin_at(found.gradient, self.penalty(setting), diagonal, product)
-            run.work.step_start = found
+            if self.products.direction.size:
+                product = setting.C * sums.product
+            diagonal = setting.C * sums.diagonal
+            self.products.begin_at(point.gradient, self.penalty(setting), diagonal, product)
+            run.work.step_start = point
             self.step_along_products()
 
     def step_along_products(self) -> None:
         """Take the step, once conjugate gradients have ended."""
-        if not self.inner.under_way:
-            assert self.found is not None
+        if not self.products.under_way:
+            assert self.point is not None
             run = self.run
-            run.w = self.found.W + self.inner.solution
+            run.w = self.point.W + self.products.solution
             run.steps += 1
             run.remark = f"Newton step {run.steps}: {self.active} rows bend"
             self.at = run.w
@@ -307,54 +307,54 @@ class NewtonOverPasses(OverPasses):
         task.patience = PATIENCE
         if self.free:
             task.balance = know_no_bound
-        told = self.told
-        if self.takes_along or told is None:
+        sums = self.sums
+        if self.takes_along or sums is None:
             return task
-        if told.n_bent == 0 and told.pulled.any():
+        if sums.n_bent == 0 and sums.pulled.any():
             # If no row bends, but some pull, a step assumes that a share of them all bends: else it
             # is far too long.
-            task.least_ridge = max(FREE, LEAST_BEND * self.largest_bend(setting, told))
+            task.least_ridge = max(FREE, LEAST_BEND * self.largest_bend(setting, sums))
         return task
 
-    def largest_bend(self, setting: Setting, told: Looked) -> float:
+    def largest_bend(self, setting: Setting, sums: NewtonSums) -> float:
         """Return the mean diagonal of Newton's matrix if every row bends as much as it can."""
         # C (largest second derivative) sum_i ||x_i||^2 / (d + 1): the trace, for each weight.
         curvature = setting.loss.largest_curvature()
-        return setting.C * curvature * told.squared_norms / self.at.size
+        return setting.C * curvature * sums.squared_norms / self.at.size
 
-    def choose(self, setting: Setting, pieces: list[Taken] | None = None) -> None:
+    def choose(self, setting: Setting, pieces: list[TakenRows] | None = None) -> None:
         """Choose the point of the next pass, by the sums of the last one and rows taken along."""
-        found = self.found
-        told = self.told
+        point = self.point
+        sums = self.sums
         run = self.run
-        assert found is not None
-        assert told is not None
-        assert self.asked is not None
-        n_bent = told.n_bent
+        assert point is not None
+        assert sums is not None
+        assert self.last_question is not None
+        n_bent = sums.n_bent
         if self.takes_along:
             curvature = curvature_of_sample(n_bent, pieces or [], self.at.shape[1])
         else:
             # Without a matrix of this pass, the equations of an earlier pass serve again.
             curvature = PassCurvature(
                 bent=n_bent,
-                matrix=told.matrix if told.matrix.size else None,
+                matrix=sums.matrix if sums.matrix.size else None,
                 is_coarse=run.fineness == 1.0,
                 few=None,
                 bends=nothing(),
                 machine=None,
-                is_whole=self.asked.matrix_share >= 1.0,
+                is_whole=self.last_question.matrix_share >= 1.0,
             )
-        found.curvature = curvature
+        point.curvature = curvature
         base = run.work.step_start
         with blas_for(0.0), np.errstate(all="ignore"):
-            choose_next(self.make_task(setting), run, found, setting.tol)
-            if run.work.step_start is found:
+            choose_next(self.make_task(setting), run, point, setting.tol)
+            if run.work.step_start is point:
                 # A new step begins here.
                 self.start_bent = n_bent
             elif base is not None and run.work.step_start is base:
                 # The step went too far: a shorter one is of no use if few rows bend.
                 self.overshoots |= self.start_bent < FEW * self.at.size
-        found.curvature = None
+        point.curvature = None
         if self.takes_along and run.work.equations is not None:
             run.work.equations = run.work.equations.without_rows()
         self.at = run.w
@@ -362,17 +362,19 @@ class NewtonOverPasses(OverPasses):
         self.estimate = self.gap if self.free else run.best.relative_gap
         self.ended = run.stuck
 
-    def ask_balanced(self) -> Look:
+    def ask_balanced(self) -> NewtonQuestion:
         """Return the question of a pass that proves the last point of a free intercept."""
-        assert self.told is not None
-        return Look(self.model, shorten=shortening(self.told.signed.tolist(), 0.0), signs=True)
+        assert self.sums is not None
+        return NewtonQuestion(
+            self.model, shorten=shortening(self.sums.signed.tolist(), 0.0), signs=True
+        )
 
     def bound_sums(self, facts: Facts) -> ProvenSums:
-        """Return the sums of the certificate of the point that the last pass looked at."""
-        assert self.told is not None
-        sums = LossSums(*self.told.sums.tolist())
-        sizes = PointSizes(*self.told.sizes.tolist())
-        return bound_sums(facts, sums, sizes, self.model, facts.C * self.told.pulled)
+        """Return the sums of the certificate of the point that the last pass evaluated."""
+        assert self.sums is not None
+        sums = LossSums(*self.sums.sums.tolist())
+        sizes = PointSizes(*self.sums.sizes.tolist())
+        return bound_sums(facts, sums, sizes, self.model, facts.C * self.sums.pulled)
 
 
 def know_no_bound(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
@@ -380,7 +382,7 @@ def know_no_bound(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
     return point.A, -np.inf
 
 
-def curvature_of_sample(bent: int, pieces: list[Taken], count: int) -> PassCurvature:
+def curvature_of_sample(bent: int, pieces: list[TakenRows], count: int) -> PassCurvature:
     """Return the curvature of several classes by rows taken along; `pieces` is used up."""
     if not pieces:
         return PassCurvature(bent=bent, matrix=None, is_coarse=False, few=None, bends=nothing())

@@ -137,7 +137,7 @@ class OverPasses(ABC):
         """Return the question of the next pass: it has an `empty` answer, and `add_to`."""
 
     @abstractmethod
-    def take(self, setting: Setting, found: Any) -> Any:
+    def learn_from_pass(self, setting: Setting, found: Any) -> Any:
         """Learn from a pass; return the problem over the rows taken along, or None."""
 
     @abstractmethod

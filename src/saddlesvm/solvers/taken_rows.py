@@ -15,7 +15,7 @@ from saddlesvm.rows.layouts import Rows
 WORK_BYTES = 240
 
 
-class Taken(NamedTuple):
+class TakenRows(NamedTuple):
     """Some rows taken along.
 
     Attributes
@@ -47,7 +47,7 @@ def take_along(
     norms: np.ndarray,
     alpha: np.ndarray,
     places: np.ndarray,
-) -> list[Taken]:
+) -> list[TakenRows]:
     """Copy some of the chosen rows: a single piece, or none if there is no such row.
 
     Parameters
@@ -64,7 +64,7 @@ def take_along(
     if not places.size:
         return []
     rows = chosen[places]
-    piece = Taken(
+    piece = TakenRows(
         X=X.take(rows),
         y=points.y[places],
         weights=weights_at(points.weights, places),
@@ -75,12 +75,12 @@ def take_along(
     return [piece]
 
 
-def join_pieces(pieces: Sequence[Taken]) -> Taken:
+def join_pieces(pieces: Sequence[TakenRows]) -> TakenRows:
     """Return all rows of some pieces, at least one, with their weights."""
     weights = []
     for piece in pieces:
         weights.append(piece.weights if piece.weights.size else np.ones(piece.y.size))
-    return Taken(
+    return TakenRows(
         X=stacked_rows([piece.X for piece in pieces]),
         y=np.concatenate([piece.y for piece in pieces]),
         weights=np.concatenate(weights),

@@ -1,4 +1,4 @@
-"""A look at the rows: a single pass that computes all that a step of Newton's method needs.
+"""The question of a single pass that computes all that a step of Newton's method needs.
 
 If a pass over the rows is expensive, because they are read from files or lie on other machines, it
 has to return everything at once: the sums of a certificate at the weights W, the pull of the dual
@@ -25,16 +25,16 @@ from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, SoftmaxMachine
 from saddlesvm.solvers.over_passes import LARGEST, SIZES, UNASKED, PassSums
 from saddlesvm.solvers.search import PLACES
-from saddlesvm.solvers.taken_rows import Taken
+from saddlesvm.solvers.taken_rows import TakenRows
 
 
-class Look(NamedTuple):
+class NewtonQuestion(NamedTuple):
     """What a pass has to compute, the same for all parts of the rows.
 
     Attributes
     ----------
     W : ndarray of shape (d + 1,) or (d + 1, K)
-        The weights to look at.
+        The weights at which sums are asked for.
     line_start : ndarray of shape (d + 1,) or (d + 1, K), or (0,)
         The start of the step to W if losses at places of this line are asked for; else empty.
     matrix_share : float
@@ -68,14 +68,14 @@ class Look(NamedTuple):
     draw_seed: int = 0
     signs: bool = False
 
-    def of_share(self, share: float) -> Look:
-        """Return the question for a share of the rows, which is the same."""
+    def limit_to_share(self, share: float) -> NewtonQuestion:
+        """Return the question for a share of the rows: the same, as it takes shares along."""
         return self
 
-    def empty(self) -> Looked:
+    def empty(self) -> NewtonSums:
         """Return the empty answer."""
         side = self.W.shape[0] if self.matrix_share > 0.0 else 0
-        return Looked(
+        return NewtonSums(
             sums=np.zeros(SUMS),
             signed=np.zeros(4),
             pulled=np.zeros(self.W.shape),
@@ -89,7 +89,7 @@ class Look(NamedTuple):
 
     def add_to(
         self,
-        into: Looked,
+        into: NewtonSums,
         terms: Terms,
         members: np.ndarray,
         alpha: np.ndarray = UNASKED,
@@ -100,7 +100,7 @@ class Look(NamedTuple):
 
         Parameters
         ----------
-        into : Looked
+        into : NewtonSums
         terms : Terms
             A smooth loss, or the softmax, whose labels are class numbers.
         members : ndarray of shape (m,)
@@ -126,12 +126,12 @@ class Look(NamedTuple):
             # Losses, conjugates and the pull; then second derivatives.
             machine: Binary | SoftmaxMachine
             if self.W.ndim > 1:
-                machine, A, bends, mean = self.look_at_classes(into, terms, chosen, norms, Z)
+                machine, A, bends, mean = self.add_classes(into, terms, chosen, norms, Z)
             else:
-                machine, A, bends, mean = self.look_at_margins(into, terms, chosen, norms, Z)
+                machine, A, bends, mean = self.add_margins(into, terms, chosen, norms, Z)
             into.pulled += place.pull(block, A)
             if self.line_start.size:
-                self.look_along(into, machine, place.scores(block, self.line_start), Z)
+                self.add_line(into, machine, place.scores(block, self.line_start), Z)
             if alpha.size:
                 alpha[chosen] = A
             into.bent[:] += chosen.size, np.count_nonzero(mean), norms.sum()
@@ -154,8 +154,8 @@ class Look(NamedTuple):
             into.matrix += place.gram(some, weights, self.kind)
 
     @staticmethod
-    def look_along(
-        into: Looked, machine: Binary | SoftmaxMachine, before: np.ndarray, after: np.ndarray
+    def add_line(
+        into: NewtonSums, machine: Binary | SoftmaxMachine, before: np.ndarray, after: np.ndarray
     ) -> None:
         """Add the losses at some places of a step, whose ends have these scores."""
         ahead = after - before
@@ -164,12 +164,12 @@ class Look(NamedTuple):
 
     @staticmethod
     def take_along(
-        into: Looked, terms: Terms, rows: np.ndarray, bends: np.ndarray, odds: np.ndarray
+        into: NewtonSums, terms: Terms, rows: np.ndarray, bends: np.ndarray, odds: np.ndarray
     ) -> None:
         """Take rows along, with the weight of all rows."""
         if rows.size:
             weights = weights_or_one(terms.weights, rows) / odds
-            taken = Taken(terms.X.take(rows), terms.y[rows], weights, np.empty(0), bends, rows)
+            taken = TakenRows(terms.X.take(rows), terms.y[rows], weights, np.empty(0), bends, rows)
             into.pieces.append(taken)
 
     @staticmethod
@@ -180,8 +180,8 @@ class Look(NamedTuple):
         bends = machine.bend(np.arange(z.size), z, z, UNASKED, 0.0)
         return machine.curve(np.arange(z.size), bends, along)
 
-    def look_at_margins(
-        self, into: Looked, terms: Terms, chosen: np.ndarray, norms: np.ndarray, z: np.ndarray
+    def add_margins(
+        self, into: NewtonSums, terms: Terms, chosen: np.ndarray, norms: np.ndarray, z: np.ndarray
     ) -> tuple[Binary, np.ndarray, np.ndarray, np.ndarray]:
         """Add sums of rows with one score; return machine, dual variables, bends, mean bends."""
         points = Pointwise(terms.loss, terms.y[chosen], weights_at(terms.weights, chosen), True)
@@ -200,8 +200,8 @@ class Look(NamedTuple):
         add_sizes(into.sizes, np.array(sizes), LARGEST)
         return machine, a, bends, bends
 
-    def look_at_classes(
-        self, into: Looked, terms: Terms, chosen: np.ndarray, norms: np.ndarray, Z: np.ndarray
+    def add_classes(
+        self, into: NewtonSums, terms: Terms, chosen: np.ndarray, norms: np.ndarray, Z: np.ndarray
     ) -> tuple[SoftmaxMachine, np.ndarray, np.ndarray, np.ndarray]:
         """Add the sums of rows with a score for each class; bends are averaged over the classes."""
         codes = terms.y[chosen].astype(np.intp)
@@ -231,8 +231,8 @@ def draw_rows(
 
 
 @dataclass
-class Looked(PassSums):
-    """The answer to a :class:`Look`: sums over some rows.
+class NewtonSums(PassSums):
+    """The answer to a :class:`NewtonQuestion`: sums over some rows.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class Looked(PassSums):
         The matrix times a direction, and its diagonal, of all rows.
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of the dual variables.
-    pieces : list of Taken
+    pieces : list of TakenRows
         The rows taken along, with their bends in the place of dual variables.
     """
 
@@ -268,7 +268,7 @@ class Looked(PassSums):
     product: np.ndarray
     diagonal: np.ndarray
     sizes: np.ndarray
-    pieces: list[Taken] = field(default_factory=list)
+    pieces: list[TakenRows] = field(default_factory=list)
 
     @property
     def n_bent(self) -> int:

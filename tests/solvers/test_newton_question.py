@@ -1,4 +1,4 @@
-"""A look at the rows: what a pass tells is what plain sums over the same rows do."""
+"""The question of a Newton pass: its answer is what plain sums over the same rows are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.losses import Logistic
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers.look import Look, draw_rows
+from saddlesvm.solvers.newton_question import NewtonQuestion, draw_rows
 from saddlesvm.solvers.search import PLACES
 from support import ALL_LOSSES, csr, labels, matrix, named
 
@@ -31,11 +31,11 @@ def posed(loss: Loss, layout: str) -> tuple[Problem, np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("loss", SMOOTH, ids=named)
-def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
+def test_a_pass_answers_with_plain_sums(loss: Loss, layout: str) -> None:
     problem, chosen, dense = posed(loss, layout)
     y, s = problem.y[chosen], problem.weights[chosen]
     w, back, along = np.random.default_rng(1).normal(size=(3, 5))
-    look = Look(w, back, matrix_share=1.0, kind=np.float64, product=along, signs=True)
+    look = NewtonQuestion(w, back, matrix_share=1.0, kind=np.float64, product=along, signs=True)
     told, alpha = look.empty(), np.zeros(60)
     for part in (chosen[:7], chosen[7:]):
         look.add_to(told, problem.terms, part, alpha)
@@ -58,19 +58,19 @@ def test_a_look_tells_what_plain_sums_do(loss: Loss, layout: str) -> None:
     assert told.bent == pytest.approx([40, np.count_nonzero(bend), (dense**2).sum()])
     assert np.allclose(alpha[chosen], a)
     assert not alpha[:10].any()
-    alone = Look(w, product=along, only_product=True)
+    alone = NewtonQuestion(w, product=along, only_product=True)
     found = alone.empty()
     alone.add_to(found, problem.terms, chosen)
     assert found.product == pytest.approx(told.product)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_look_at_classes_tells_what_plain_sums_do(layout: str) -> None:
+def test_a_pass_answers_with_plain_sums_of_classes(layout: str) -> None:
     problem, chosen, dense = posed(Logistic(), layout)
     codes = np.arange(60) % 3
     s = problem.weights[chosen]
     W, back = np.random.default_rng(2).normal(size=(2, 5, 3))
-    look = Look(W, back, matrix_share=1.0, kind=np.float64)
+    look = NewtonQuestion(W, back, matrix_share=1.0, kind=np.float64)
     told = look.empty()
     terms = problem.terms._replace(y=codes.astype(np.float64))
     for part in (chosen[:7], chosen[7:]):
