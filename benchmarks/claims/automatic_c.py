@@ -1,4 +1,4 @@
-"""What C="auto" finds and costs beside LinearSVCCV(cv=10), on ten real sets: a table of docs/measurements/choose-c.md.
+"""What C="auto" finds and costs beside LinearSVCCV(cv=10), on ten real sets.
 
 OMP_NUM_THREADS=1 python benchmarks/claims/automatic_c.py FOLDER [LOSS ...]     # FOLDER as for path_law.py
 """

@@ -105,8 +105,8 @@ class SVC(ClassifierMixin, KernelMachine):
         Megabytes for rows of the kernel matrix.
     class_weight : dict or "balanced", optional
         Positive factors for the weights of the classes.
-    verbose : int, default=0
-        1 draws a progress bar on standard error.
+    verbose : bool or int, default=False
+        True or 1 draws a progress bar on standard error.
     max_iter : int, default=-1
         Largest number of epochs. An epoch is as many visits as there are rows. -1 or None for no
         limit.

@@ -121,12 +121,12 @@ class AutoState(ChosenState):
 
 @dataclass(frozen=True)
 class Auto(Choosing):
-    """The default solver: coordinate descent or Newton's method, by their predicted time.
+    """The default solver: coordinate descent or Newton's method, by their predicted cost.
 
     Parameters
     ----------
     memory : float, default=1e9
-        Bytes that factored matrices of the finish may take.
+        Bytes that the factored matrices of Newton's method may take.
     begin : {"coordinate descent", "Newton"}, default="coordinate descent"
         Which solver begins when a starting point is given. Begin with "Newton" if the fit of a
         neighbouring problem ended with it. At a neighbour's weights, smooth problems with cheap
