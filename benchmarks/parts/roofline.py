@@ -26,7 +26,7 @@ from saddlesvm.lab.machine import memory, processor
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import Dense, Rows, as_rows
-from saddlesvm.rows.prefetch import row_ahead
+from saddlesvm.rows.prefetch import prefetch_row
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.runtime.threads import usable_cores
 from saddlesvm.solvers import DCD
@@ -65,7 +65,7 @@ def read_rows(values: np.ndarray, starts: np.ndarray, order: np.ndarray, X: Rows
     total = values.dtype.type(0)
     for k in range(order.size):
         if fetching:
-            row_ahead(X, order, k, order.size)
+            prefetch_row(X, order, k, order.size)
         for p in range(np.uint64(starts[order[k]]), np.uint64(starts[order[k] + 1])):
             total += values[p]
     return total

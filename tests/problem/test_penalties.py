@@ -45,13 +45,13 @@ every_square = pytest.mark.parametrize("penalty", SQUARES, ids=lambda penalty: t
 
 def value(penalty: Penalty, w: float) -> float:
     """``r(w)``."""
-    square, l1 = penalty.parts()
+    square, l1 = penalty.factors()
     return 0.5 * square * w * w + l1 * abs(w)
 
 
 def conjugate(penalty: Penalty, v: float) -> float:
     """``r*(v)``, from its definition for each of the two kinds."""
-    square, l1 = penalty.parts()
+    square, l1 = penalty.factors()
     beyond = max(abs(v) - l1, 0.0)
     if square:
         return 0.5 * beyond**2
@@ -60,7 +60,7 @@ def conjugate(penalty: Penalty, v: float) -> float:
 
 def weight(penalty: Penalty, v: float) -> float:
     """The maximiser of ``v w - r(w)``; zero without a square."""
-    square, l1 = penalty.parts()
+    square, l1 = penalty.factors()
     return square * math.copysign(max(abs(v) - l1, 0.0), v)
 
 
@@ -120,7 +120,7 @@ def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
     assert whole.weights(v) == pytest.approx(
         [*(weight(penalty, one) for one in v[:-1]), weight(last, v[-1]) if seen_last else v[-1]]
     )
-    square, l1 = penalty.parts()
+    square, l1 = penalty.factors()
     bends = square * (np.abs(v[:-1]) > l1) if l1 else np.ones(6)
     assert whole.curvature(v) == pytest.approx([*bends, square * (kind.name != "free")])
     product = kind.penalised_part(w) @ kind.penalised_part(v)
@@ -133,7 +133,7 @@ def test_the_regulariser_adds_the_penalties_and_the_share_of_the_intercept(
 def test_a_pull_to_weights_has_these_weights(penalty: Penalty) -> None:
     w = np.array([0.0, 1.5, -2.0, 0.3, 0.0, -0.1])
     whole = Regularizer(penalty, Regularized(1.0))
-    assert whole.weights(whole.pull_to(w)) == pytest.approx(w, abs=1e-15)
+    assert whole.weights(whole.pull_of_weights(w)) == pytest.approx(w, abs=1e-15)
 
 
 @kernel
@@ -244,7 +244,7 @@ def test_an_elastic_net_is_scikit_learns() -> None:
         made, share = elastic_net(l1_ratio)
         assert share * value(made, w) == pytest.approx(0.5 * (1.0 - l1_ratio) * w * w + l1_ratio * abs(w), rel=1e-14)
         assert isinstance(made, L2 if l1_ratio == 0.0 else L1 if l1_ratio == 1.0 else ElasticNet)
-        assert modulus(made) == made.parts()[0]
+        assert modulus(made) == made.factors()[0]
         assert holds_square(made) == (l1_ratio < 1.0)
 
 

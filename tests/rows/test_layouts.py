@@ -287,16 +287,16 @@ def test_rows_are_fetched_in_time_and_within_their_array(monkeypatch: Any, width
     types = [numba.typeof(part) for part in (X, np.arange(n))]
     monkeypatch.setattr(prefetch, "prefetch_range", note)
     order = np.random.default_rng(0).permutation(n)
-    row_ahead = prefetch._pick_row_ahead(types[0], types[1], numba.int64, numba.int64)
+    prefetch_row = prefetch._pick_prefetch_row(types[0], types[1], numba.int64, numba.int64)
     for p in range(n):
-        row_ahead(X, order, p, n)
+        prefetch_row(X, order, p, n)
         assert len(fetched) <= p + 1
     assert width == 0 or list(order[n - len(fetched) :]) == fetched
     assert len(fetched) >= n - 16
-    next_ahead, places = prefetch._pick_next_ahead(types[0], types[1], numba.int64), np.arange(0, n, 2)
+    prefetch_member, places = prefetch._pick_prefetch_member(types[0], types[1], numba.int64), np.arange(0, n, 2)
     fetched.clear()
     for k in range(places.size):
-        next_ahead(X, places, k)
+        prefetch_member(X, places, k)
     assert fetched == [] or width == 0 or fetched == list(places[places.size - len(fetched) :])
 
 
@@ -311,9 +311,9 @@ def test_sparse_rows_are_fetched_whole_and_within_their_arrays(monkeypatch: Any,
     X, order = as_rows(csr(np.ones((n, d))), 0.0), np.random.default_rng(0).permutation(n)
     monkeypatch.setattr(prefetch, "prefetch_range_far", note)
     monkeypatch.setattr(prefetch, "prefetch_item", lambda array, i: note(array, i, i + 1))
-    row_ahead = prefetch._pick_row_ahead(*(numba.typeof(one) for one in (X, order, 0, n)))
+    prefetch_row = prefetch._pick_prefetch_row(*(numba.typeof(one) for one in (X, order, 0, n)))
     for p in range(n):
-        row_ahead(X, order, p, n)
+        prefetch_row(X, order, p, n)
     for i in order[n // 2 :]:
         assert {("f", i * d, (i + 1) * d), ("i", i * d, (i + 1) * d), ("i", i, i + 1)} <= set(fetched)
 

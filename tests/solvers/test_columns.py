@@ -54,7 +54,7 @@ def test_every_loss_is_certified_and_its_dual_point_feasible(loss: Loss, penalty
     if kind == "free":
         assert abs(result.alpha.sum()) <= 1e-12 * np.abs(result.alpha).sum()
     # a weight of zero has a pull of at most l1; another one is where its pull wants it
-    square, l1 = penalty.parts()
+    square, l1 = penalty.factors()
     slack = math.sqrt(2.0 * result.certificate.gap * problem.C * 4.0 * problem.norms.sum()) + 1e-9
     if any(isinstance(loss, type(one)) for one in SMOOTH):
         held = result.coef != 0.0
@@ -65,7 +65,7 @@ def test_every_loss_is_certified_and_its_dual_point_feasible(loss: Loss, penalty
 
 def plainly(problem: Problem, steps: int) -> float:
     """The objective after proximal gradient steps with momentum: no code of the package but the losses."""
-    A, (square, l1) = features(problem), problem.penalty.parts()
+    A, (square, l1) = features(problem), problem.penalty.factors()
     charges = np.full(A.shape[1], l1)
     bent = problem.loss.largest_curvature()
     length = 1.0 / (square + problem.C * bent * np.linalg.norm(A, 2) ** 2)

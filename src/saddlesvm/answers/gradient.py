@@ -244,7 +244,7 @@ def on_one_piece(
 
 def _add_penalty(problem: Problem, w: np.ndarray, pull: np.ndarray) -> np.ndarray:
     """Return ``R'(w) - pull``; an absolute value has the sub-gradient that makes it shortest."""
-    square, l1 = problem.penalty.parts()
+    square, l1 = problem.penalty.factors()
     found = square * w - pull
     if l1 > 0.0:
         # At a weight of zero the sub-gradient of l1 |w_j| is anywhere in [-l1, l1].

@@ -53,7 +53,7 @@ def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray
     gap : float
         The gap of this point, in the C form.
     """
-    _, l1 = problem.penalty.parts()
+    _, l1 = problem.penalty.factors()
     bend = problem.loss.largest_curvature()
     if l1 == 0.0 or not (math.isfinite(bend) and gap >= 0.0):
         return np.zeros(problem.n_features, dtype=bool)

@@ -175,7 +175,7 @@ def parse_json(text: bytes, n_bytes: int) -> Any:
         raise ValueError("its JSON is nested too deeply") from None
 
 
-def fits(value: Any, pattern: object) -> bool:
+def matches(value: Any, pattern: object) -> bool:
     """Return True if a value of JSON fits a pattern.
 
     A type stands for its values, a text or None for itself, and a function for the values for which
@@ -183,15 +183,15 @@ def fits(value: Any, pattern: object) -> bool:
     key `str`, for dicts of such values), and a tuple for any of its patterns.
     """
     if isinstance(pattern, tuple):
-        return any(fits(value, one) for one in pattern)
+        return any(matches(value, one) for one in pattern)
     if isinstance(pattern, list):
-        return isinstance(value, list) and all(fits(item, pattern[0]) for item in value)
+        return isinstance(value, list) and all(matches(item, pattern[0]) for item in value)
     if isinstance(pattern, dict):
         if not isinstance(value, dict):
             return False
         if str in pattern:
-            return all(fits(item, pattern[str]) for item in value.values())
-        return all(fits(value.get(name), one) for name, one in pattern.items())
+            return all(matches(item, pattern[str]) for item in value.values())
+        return all(matches(value.get(name), one) for name, one in pattern.items())
     if isinstance(pattern, type):
         return type(value) is pattern
     return bool(pattern(value)) if callable(pattern) else value == pattern

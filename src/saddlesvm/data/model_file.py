@@ -28,7 +28,7 @@ from saddlesvm.data.archives import (
     DAMAGE,
     Archive,
     check_format,
-    fits,
+    matches,
     open_archive,
     shorten_text,
 )
@@ -177,7 +177,7 @@ def _read_header(archive: Archive, where: str) -> dict[str, Any]:
         raise DataError(f"{where}: is not a saved saddlesvm model: it has no {_HEADER}")
     header = archive.json(_HEADER)
     check_format(header, where, "saved saddlesvm model", FORMAT_NAME, FORMAT_VERSION)
-    if not fits(header, {"kind": str, "arrays": [str], "meta": dict}):
+    if not matches(header, {"kind": str, "arrays": [str], "meta": dict}):
         raise ValueError(f"kind, arrays or meta is missing from its {_HEADER}")
     differing = sorted({*header["arrays"]} ^ {*archive.names})
     if differing:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.archives import DAMAGE, check_format, fits, is_finite, shorten_text
+from saddlesvm.data.archives import DAMAGE, check_format, is_finite, matches, shorten_text
 from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, type_name
@@ -43,7 +43,7 @@ def is_size(value: Any) -> bool:
     return type(value) is int and 0 < value < MOST_ROWS
 
 
-# The fields of a header, as :func:`fits` compares them.
+# The fields of a header, as :func:`matches` compares them.
 NUMBERS = {
     "kind": "numbers",
     "smallest": is_finite,
@@ -134,7 +134,7 @@ def read_store_header(folder: Path) -> dict[str, Any]:
     if "labels" not in found:
         raise DataError(f"{path}: is damaged: 'labels' is missing")
     for name, pattern in FIELDS.items():
-        if not fits(found.get(name), pattern):
+        if not matches(found.get(name), pattern):
             raise DataError(f"{path}: is damaged: its {name} is {shorten_text(found.get(name))}")
     if len(found["shape"]) != 2 or len(found.get("feature_names") or ()) > found["shape"][1]:
         raise DataError(f"{path}: is damaged: its shape is {shorten_text(found['shape'])}")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from saddlesvm.data.archives import fits, is_finite, shorten_text
+from saddlesvm.data.archives import is_finite, matches, shorten_text
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.kernel.mercer import KERNELS, Kernel
 from saddlesvm.problem.certificate import Certificate
@@ -39,7 +39,7 @@ ARRAYS = {
 }
 LINEAR_NEEDS = ("coef", "intercept")
 KERNEL_NEEDS = ("support", "vectors", "n_support", "duals", "intercept")
-# The facts of fits, as :func:`fits` compares them.
+# The facts of fits, as :func:`matches` compares them.
 FACTS: dict[str, Any] = {
     "n_features": lambda value: type(value) is int and value >= 1,
     "indicator": ("", "dense", "sparse"),
@@ -63,7 +63,7 @@ def is_certificate(given: Any) -> bool:
         return False
     fields = CERTIFICATE | given
     form = fields.pop("form")
-    has_numbers = fits(fields, {str: (int, float)})
+    has_numbers = matches(fields, {str: (int, float)})
     return form in FORMS and has_numbers and len(fields) == len(CERTIFICATE) - 1
 
 
@@ -90,14 +90,14 @@ def check_meta(meta: Mapping[str, Any], options: tuple[str, ...]) -> None:
         The names of the parameters that a file holds.
     """
     for name, pattern in META.items():
-        if not fits(meta.get(name), pattern):
+        if not matches(meta.get(name), pattern):
             raise ValueError(f"its {name} is {shorten_text(repr(meta.get(name)))}")
     check_names("option", meta["params"], options)
     check_names("fact", meta["facts"], FACTS)
     if "n_features" not in meta["facts"]:
         raise ValueError("its n_features is missing")
     for name, value in meta["facts"].items():
-        if not fits(value, FACTS[name]):
+        if not matches(value, FACTS[name]):
             raise ValueError(f"its {name} is {shorten_text(repr(value))}")
 
 

@@ -39,7 +39,7 @@ def largest_empty_C(problem: Problem) -> float:
     The C of the problem itself does not matter. Infinite if no C has a weight, as with features
     that are all zero; 0 for a penalty without an l1 norm.
     """
-    _, l1 = problem.penalty.parts()
+    _, l1 = problem.penalty.factors()
     if l1 == 0.0:
         return 0.0
     empty = EmptyModels(problem)
@@ -101,7 +101,7 @@ class EmptyModels:
         And the sum of its multipliers; None if that may be any.
         """
         scale = self.problem.scale
-        square, l1 = self.problem.regularizer.last_parts
+        square, l1 = self.problem.regularizer.intercept_factors
 
         def slope(offset: float) -> float:
             charged = square * offset / scale + (math.copysign(l1, offset) if offset else 0.0)

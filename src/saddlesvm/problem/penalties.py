@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 class L2(NamedTuple):
     """Half a square, its own conjugate."""
 
-    def parts(self) -> tuple[float, float]:
-        """(square, l1)."""
+    def factors(self) -> tuple[float, float]:
+        """Return the factors (square, l1)."""
         return 1.0, 0.0
 
 
@@ -51,8 +51,8 @@ class ElasticNet(NamedTuple):
 
     l1: float
 
-    def parts(self) -> tuple[float, float]:
-        """(square, l1)."""
+    def factors(self) -> tuple[float, float]:
+        """Return the factors (square, l1)."""
         return 1.0, self.l1
 
 
@@ -61,8 +61,8 @@ class L1(NamedTuple):
 
     l1: float = 1.0
 
-    def parts(self) -> tuple[float, float]:
-        """(square, l1)."""
+    def factors(self) -> tuple[float, float]:
+        """Return the factors (square, l1)."""
         return 0.0, self.l1
 
 
@@ -77,7 +77,7 @@ class ScaledPenalty(NamedTuple):
 
 
 def elastic_net(l1_ratio: float) -> ScaledPenalty:
-    """The penalty ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1``, in scikit-learn's form.
+    """Return the penalty ``(1 - l1_ratio) / 2 ||w||^2 + l1_ratio ||w||_1``, in scikit-learn's form.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ def elastic_net(l1_ratio: float) -> ScaledPenalty:
 
 
 def modulus(penalty: Penalty) -> float:
-    """The modulus of strong convexity of R."""
-    return penalty.parts()[0]
+    """Return the modulus of strong convexity of R: 1 with a square, 0 without."""
+    return penalty.factors()[0]
 
 
 def holds_square(penalty: Penalty) -> bool:
@@ -134,6 +134,6 @@ def score(penalty: Penalty, X: Rows, i: int, v: np.ndarray, scale: float) -> flo
 
     The last weight, an intercept's, is its own pull.
     """
-    _, l1 = penalty.parts()
-    weights = [soft_threshold(scale * one, l1) for one in v[:-1].tolist()]
+    _, l1 = penalty.factors()
+    weights = [soft_threshold(scale * pull, l1) for pull in v[:-1].tolist()]
     return float(X.dense_row(i) @ np.array([*weights, scale * v[-1]]))

@@ -46,81 +46,87 @@ class Regularizer:
     penalty : Penalty
     intercept : Intercept
     fixed : ndarray of shape (d + 1,) or (0,)
-        A pull that stands still: R(w) is less by its product with w, and pulls have it in them.
+        The pull of rows whose dual variables are fixed: ``fixed . w`` is subtracted from R(w), and
+        pulls include it.
 
     Attributes
     ----------
     is_plain : bool
         True if the penalty is half a square.
-    sees_last : bool
-        True if R sees the last weight, that of the intercept.
+    charges_intercept : bool
+        True if R charges the last weight, the intercept's.
     is_half_square : bool
-        True if R(w) is half the squared norm of the whole w.
+        True if R(w) is half the squared norm of w, the intercept's weight included.
     """
 
     penalty: Penalty
     intercept: Intercept
     fixed: np.ndarray = field(default_factory=lambda: np.empty(0), compare=False)
     is_plain: bool = field(init=False, compare=False)
-    sees_last: bool = field(init=False, compare=False)
+    charges_intercept: bool = field(init=False, compare=False)
     is_half_square: bool = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         # Certificates ask for these values many times.
         is_plain = isinstance(self.penalty, L2)
-        sees_last = self.intercept.present and not self.intercept.constrained
+        charges_intercept = self.intercept.present and not self.intercept.constrained
         vars(self)["is_plain"] = is_plain
-        vars(self)["sees_last"] = sees_last
-        vars(self)["is_half_square"] = is_plain and sees_last and not self.fixed.size
+        vars(self)["charges_intercept"] = charges_intercept
+        vars(self)["is_half_square"] = is_plain and charges_intercept and not self.fixed.size
 
-    def seen(self, w: np.ndarray) -> np.ndarray:
-        """Return the part of w that R sees: all but the weight of a free intercept."""
-        return w if self.sees_last else w[..., :-1]
+    def charged_part(self, w: np.ndarray) -> np.ndarray:
+        """Return the part of w that R charges: all but the weight of a free intercept."""
+        if self.charges_intercept:
+            return w
+        return w[..., :-1]
 
     @property
-    def last_parts(self) -> tuple[float, float]:
+    def intercept_factors(self) -> tuple[float, float]:
         """The factors of the square and of the absolute value of a regularised intercept."""
-        factor, l1 = self.penalty.parts()
-        if factor > 0.0:
-            return factor, 0.0
-        return factor, l1
+        square_factor, l1 = self.penalty.factors()
+        # With a square the intercept is charged that alone.
+        if square_factor > 0.0:
+            l1 = 0.0
+        return square_factor, l1
 
     def value(self, w: np.ndarray) -> float:
-        """``R(w)``."""
+        """Return ``R(w)``."""
         value = self._penalty_of(w)
         if self.fixed.size:
             value -= float(self.fixed @ w)
         return value
 
     def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
-        """The derivative of R at w along a direction, for half a square."""
-        slope = float(self.seen(w) @ self.seen(direction))
+        """Return the derivative of R at w along a direction, for half a square."""
+        slope = float(self.charged_part(w) @ self.charged_part(direction))
         if self.fixed.size:
             slope -= float(self.fixed @ direction)
         return slope
 
     def _penalty_of(self, w: np.ndarray) -> float:
+        """Return R(w) without the pull of fixed rows."""
         if self.is_plain:
-            return 0.5 * square(self.seen(w))
-        factor, l1 = self.penalty.parts()
-        charged = l1 * float(np.abs(w[:-1]).sum()) + self.last_parts[1] * self._size_of_last(w)
-        return 0.5 * factor * square(self.seen(w)) + charged
+            return 0.5 * square(self.charged_part(w))
+        factor, l1 = self.penalty.factors()
+        size = l1 * float(np.abs(w[:-1]).sum())
+        size += self.intercept_factors[1] * self._intercept_size(w)
+        return 0.5 * factor * square(self.charged_part(w)) + size
 
     def conjugate(self, v: np.ndarray) -> float:
-        """``R*(v)``."""
+        """Return ``R*(v)``."""
         if self.is_plain:
-            return 0.5 * square(self.seen(v))
+            return 0.5 * square(self.charged_part(v))
         return self.conjugate_along(v)(1.0)
 
     def conjugate_along(self, v: np.ndarray) -> Callable[[float], float]:
-        """The function that says ``R*(factor v)``."""
+        """Return the function of a factor that computes ``R*(factor v)``."""
         if self.is_plain:
             # R*(t v) = t^2 R*(v) for half a square.
-            half = 0.5 * square(self.seen(v))
+            half = 0.5 * square(self.charged_part(v))
             return lambda factor: factor * factor * half
-        factor, l1 = self.penalty.parts()
+        factor, l1 = self.penalty.factors()
         sizes = np.abs(v[:-1])
-        last = self._size_of_last(v)
+        last = self._intercept_size(v)
         if factor > 0.0:
             # Half the squares of soft(t v, l1), and of the last pull.
             return lambda t: 0.5 * (square(np.maximum(t * sizes - l1, 0.0)) + (t * last) ** 2)
@@ -129,62 +135,63 @@ class Regularizer:
         return lambda t: 0.0 if t * strongest <= l1 * EDGE else math.inf
 
     def weights(self, v: np.ndarray) -> np.ndarray:
-        """``grad R*(v)``; v itself for half a square, zero for a penalty without a square."""
+        """Return ``grad R*(v)``: v itself for half a square, zero if the penalty has no square."""
         if self.is_plain:
             return v
-        factor, l1 = self.penalty.parts()
+        factor, l1 = self.penalty.factors()
         w = np.array(v, dtype=np.float64)
         w[:-1] = factor * soft_threshold(w[:-1], l1)  # type: ignore[arg-type]
-        if self.sees_last:
+        if self.charges_intercept:
             w[-1] = factor * w[-1]
         return w
 
-    def pull_to(self, w: np.ndarray) -> np.ndarray:
+    def pull_of_weights(self, w: np.ndarray) -> np.ndarray:
         """Return a pull whose weights are w: w itself for half a square."""
         if self.is_plain:
             return w
-        factor, l1 = self.penalty.parts()
+        factor, l1 = self.penalty.factors()
         v = np.array(w, dtype=np.float64)
         v[:-1] = factor * w[:-1] + l1 * np.sign(w[:-1])
         return v
 
     def fenchel_gap(self, w: np.ndarray, v: np.ndarray) -> float:
-        """``R(w) + R*(v) - w.v >= 0`` of what R sees: zero exactly if w belongs to v."""
+        """Return ``R(w) + R*(v) - w.v >= 0`` without a free intercept: zero if w belongs to v."""
         if self.is_plain:
-            return 0.5 * square(self.seen(w - v))
-        weights = self.seen(w)
-        pull = self.seen(v)
+            return 0.5 * square(self.charged_part(w - v))
+        weights = self.charged_part(w)
+        pull = self.charged_part(v)
         return self._penalty_of(w) + self.conjugate(v) - inner(weights, pull)
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
         """Return the diagonal of ``R*''(v)``, shape (d + 1,); 0 for a free intercept."""
-        factor, l1 = self.penalty.parts()
-        bent = np.full(v.size, factor)
+        factor, l1 = self.penalty.factors()
+        diagonal = np.full(v.size, factor)
         # A weight follows its pull once that is stronger than l1.
         if l1 > 0.0:
-            bent[:-1][np.abs(v[:-1]) <= l1] = 0.0
+            diagonal[:-1][np.abs(v[:-1]) <= l1] = 0.0
         if self.intercept.constrained:
-            bent[-1] = 0.0
-        return bent
+            diagonal[-1] = 0.0
+        return diagonal
 
     def domain_scale(self, v: np.ndarray) -> float:
-        """The largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
-        factor, l1 = self.penalty.parts()
-        strongest = float(np.abs(self.seen(v)).max(initial=0.0))
+        """Return the largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
+        factor, l1 = self.penalty.factors()
+        strongest = float(np.abs(self.charged_part(v)).max(initial=0.0))
         if factor > 0.0 or strongest <= l1:
             return 1.0
         return l1 / strongest
 
-    def _size_of_last(self, w: np.ndarray) -> float:
-        """The size of a regularised intercept's weight; 0 without one."""
-        return abs(float(w[-1])) if self.sees_last else 0.0
+    def _intercept_size(self, w: np.ndarray) -> float:
+        """Return the absolute weight of a regularised intercept; 0 without one."""
+        if not self.charges_intercept:
+            return 0.0
+        return abs(float(w[-1]))
 
     def find_shortening(self, v: np.ndarray, distance: float | np.ndarray) -> float:
-        """Return the share to shorten dual variables by for a finite R* at every pull so near to v.
+        """Return the share to shorten dual variables by, for a finite R* at each pull near v.
 
-        `distance` is a number for all places, or an array with a number for each.
-
-        Shortened by it, they lose no more than that share of what they gain: conjugates are convex,
-        and zero at zero.
+        `distance` says how near: a number for all places, or an array with a number for each.
+        Shortened dual variables lose no more than that share of their objective: conjugates are
+        convex, and zero at zero.
         """
         return 1.0 - self.domain_scale(v + np.copysign(distance, v))

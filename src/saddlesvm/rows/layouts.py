@@ -26,7 +26,7 @@ from saddlesvm.rows.matrix import (
     in_arrays as in_arrays,
     silent as silent,
 )
-from saddlesvm.rows.prefetch import next_ahead, row_ahead
+from saddlesvm.rows.prefetch import prefetch_member, prefetch_row
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.argument_types import number_in
 from saddlesvm.runtime.compiled import kernel, operation
@@ -226,7 +226,7 @@ def combine_rows(X: Rows, chosen: np.ndarray, factors: np.ndarray, out: np.ndarr
 def norms_in_turn(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
     """Do what :func:`norms_of` does, row by row."""
     for k in range(members.size):
-        next_ahead(X, members, k)
+        prefetch_member(X, members, k)
         norms[k] = squared_norm(X, members[k])
 
 
@@ -234,7 +234,7 @@ def norms_in_turn(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
 def dot_in_turn(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """Do what :func:`dot_rows` does, row by row."""
     for k in range(members.size):
-        next_ahead(X, members, k)
+        prefetch_member(X, members, k)
         out[k] = dot(X, members[k], w)
 
 
@@ -250,5 +250,5 @@ def add_in_lists(
             chosen[count] = members[k]
             count += coefficients[members[k]] != 0.0
         for k in range(count):
-            row_ahead(X, chosen, k, count)
+            prefetch_row(X, chosen, k, count)
             axpy(X, chosen[k], coefficients[chosen[k]], w)

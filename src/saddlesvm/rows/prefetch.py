@@ -1,7 +1,7 @@
 """Bring rows that will be read soon into the processor's caches.
 
-How far ahead depends on the layout of the rows. The operations take the rows
-of :mod:`saddlesvm.rows.layouts`, and pick their bodies by type. They change no values.
+How far ahead depends on the layout of the rows. The operations take the rows of
+:mod:`saddlesvm.rows.layouts`, and pick their bodies by type. They change no values.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from saddlesvm.rows.matrix import CSR, Dense, Rows
 
 U = np.uint64
-HEADER_AHEAD = 12  # rows ahead whose addresses (and dual variable, label, norm) are fetched
-SPARSE_AHEAD = 6  # sparse rows ahead whose values are fetched into the second cache
+# Rows ahead whose addresses, dual variables, labels and norms are fetched; guessed.
+HEADER_AHEAD = 12
+SPARSE_AHEAD = 6  # sparse rows ahead whose values are fetched into the second cache; guessed
 
-# Dense rows are fetched AHEAD_BYTES bytes ahead, at least 1 and at most MOST_AHEAD rows ahead, and
-# no more of a row than AHEAD_BYTES. If rows are read in order, the processor itself fetches long
-# rows, above IN_ORDER bytes, and the second half of others. Measured on Intel's Xeon.
+# Bytes: dense rows are fetched so far ahead, at least 1 and at most MOST_AHEAD rows ahead, and no
+# more of a row than that. If rows are read in order, the processor itself fetches rows of more than
+# IN_ORDER bytes, and the second half of others. Measured on Intel's Xeon.
 AHEAD_BYTES = 6144
 MOST_AHEAD = 8
 IN_ORDER = 2048
@@ -62,7 +63,7 @@ prefetch_range = _make_range_loop(prefetch_line)
 prefetch_range_far = _make_range_loop(prefetch_line_far)
 
 
-def _pick_row_ahead(
+def _pick_prefetch_row(
     X: types.Type, order: types.Type, p: types.Type, end: types.Type
 ) -> Callable[..., None]:
     def of_dense(X: Dense, order: np.ndarray, p: int, end: int) -> None:
@@ -84,18 +85,18 @@ def _pick_row_ahead(
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
 
-    def nothing_ahead(X: object, order: object, p: object, end: object) -> None:
+    def prefetch_nothing(X: object, order: object, p: object, end: object) -> None:
         pass
 
-    return body_for("row_ahead", X, of_dense, of_csr, nothing_ahead)
+    return body_for("prefetch_row", X, of_dense, of_csr, prefetch_nothing)
 
 
-@operation(_pick_row_ahead)
-def row_ahead(X: Rows, order: np.ndarray, p: int, end: int) -> None:
-    """Fetch the row that comes soon after place `p` of `order`, which ends at `end`."""
+@operation(_pick_prefetch_row)
+def prefetch_row(X: Rows, order: np.ndarray, p: int, end: int) -> None:
+    """Fetch the row that is some places after place `p` of `order`, which ends at `end`."""
 
 
-def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Callable[..., None]:
+def _pick_prefetch_member(X: types.Type, members: types.Type, k: types.Type) -> Callable[..., None]:
     def of_dense(X: Dense, members: np.ndarray, k: int) -> None:
         width = X.values.shape[1]
         size = max(width * X.values.itemsize, 1)
@@ -107,12 +108,12 @@ def _pick_next_ahead(X: types.Type, members: types.Type, k: types.Type) -> Calla
     def of_others(X: object, members: object, k: object) -> None:
         pass
 
-    return body_for("next_ahead", X, of_dense, of_others, of_others)
+    return body_for("prefetch_member", X, of_dense, of_others, of_others)
 
 
-@operation(_pick_next_ahead)
-def next_ahead(X: Rows, members: np.ndarray, k: int) -> None:
-    """Fetch a dense row that comes soon after the k-th member; members are nearly all rows."""
+@operation(_pick_prefetch_member)
+def prefetch_member(X: Rows, members: np.ndarray, k: int) -> None:
+    """Fetch a dense row some places after the k-th member, if rows are read in order."""
 
 
 @inlined
@@ -131,4 +132,4 @@ def prefetch_next(
         prefetch_item(alpha, i)
         prefetch_item(y, i)
         prefetch_item(norms, i)
-    row_ahead(X, order, p, end)
+    prefetch_row(X, order, p, end)

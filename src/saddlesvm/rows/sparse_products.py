@@ -13,7 +13,7 @@ import numpy as np
 
 from saddlesvm.rows.layouts import U, axpy, dot
 from saddlesvm.rows.matrix import CSR, Rows
-from saddlesvm.rows.prefetch import row_ahead
+from saddlesvm.rows.prefetch import prefetch_row
 from saddlesvm.runtime.compiled import kernel
 
 
@@ -43,7 +43,7 @@ def add_products(
 ) -> None:
     """``out += sum_k factors[k] x_chosen[k] (x_chosen[k] . w)``."""
     for k in range(chosen.size):
-        row_ahead(X, chosen, k, chosen.size)
+        prefetch_row(X, chosen, k, chosen.size)
         i = chosen[k]
         axpy(X, i, factors[k] * dot(X, i, w), out)
 

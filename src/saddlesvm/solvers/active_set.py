@@ -53,7 +53,7 @@ from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance, short
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
-from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.base import empty_array
 from saddlesvm.solvers.free_rows import LADDER, FreeRowQuestion, FreeRowSums, width_of
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.newton_question import NewtonQuestion
@@ -317,11 +317,11 @@ class ActiveSet(OverPasses):
     """
 
     balances: ClassVar[bool] = True
-    line_start: np.ndarray = field(default_factory=nothing)
+    line_start: np.ndarray = field(default_factory=empty_array)
     start_primal: float = np.inf
     primal: float = np.inf
     paid: float = 0.0
-    pull: np.ndarray = field(default_factory=nothing)
+    pull: np.ndarray = field(default_factory=empty_array)
     sizes: np.ndarray = field(default_factory=lambda: np.zeros(SIZES))
     dual: float = -np.inf
     conjugates: float = 0.0
@@ -375,7 +375,7 @@ class ActiveSet(OverPasses):
     def sample_question(self, share: float) -> FreeRowQuestion:
         """Return the question for a first point: rows drawn at random, a share of all."""
         return FreeRowQuestion(
-            self.at, line_start=nothing(), width=0.0, most=0, drawn=min(share, 1.0)
+            self.at, line_start=empty_array(), width=0.0, most=0, drawn=min(share, 1.0)
         )
 
     def share_for_decided(self) -> float:
@@ -464,7 +464,7 @@ class ActiveSet(OverPasses):
         better = find_better(self.start_primal, primal, primal_of(setting.C, line, charged))
         if better > 0.0:
             self.at = self.line_start + better * step
-            self.line_start = nothing()
+            self.line_start = empty_array()
             return True
         if primal < self.start_primal:
             return False

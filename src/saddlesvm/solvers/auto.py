@@ -34,7 +34,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.device import refuse_device
 from saddlesvm.runtime.allowed import one_of
 from saddlesvm.runtime.compiled import is_at_hand
-from saddlesvm.solvers.base import EPOCH_ROUNDING, nothing
+from saddlesvm.solvers.base import EPOCH_ROUNDING, empty_array
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.costs import CALLS, epoch_cost, values_cost
 from saddlesvm.solvers.curvature import coordinate_curvature, count_bending, needs_no_proximity
@@ -174,7 +174,7 @@ class Auto(Choosing):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> AutoState:
         """Begin with the solver that the kind of the problem asks for, else with descent."""
         phase, why = choose_first(problem)
-        state = AutoState(w=nothing(), seed=seed, has_chosen_first=True, phase=phase)
+        state = AutoState(w=empty_array(), seed=seed, has_chosen_first=True, phase=phase)
         state.decision = f"epoch 0: {why}"
         state.inner = self.at_work(problem, state).init(problem, seed, start)
         state.update()

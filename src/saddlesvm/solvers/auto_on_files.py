@@ -26,7 +26,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.solvers.active_set import INSIDE
 from saddlesvm.solvers.auto import Auto
-from saddlesvm.solvers.base import Budget, SolverBase, nothing
+from saddlesvm.solvers.base import Budget, SolverBase, empty_array
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.memory_equations import FIRST_PRODUCTS, SPANNING, TYPICAL_PRODUCTS
 from saddlesvm.solvers.newton import Newton
@@ -103,7 +103,7 @@ class AutoOnFiles(OverFiles, Choosing):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> OnFilesState:
         """Begin with Newton's method if it suits, or if a start has weights alone."""
-        state = OnFilesState(w=nothing(), seed=seed)
+        state = OnFilesState(w=empty_array(), seed=seed)
         has_weights_alone = start is not None and start.w is not None and start.alpha is None
         is_small = problem.is_smooth and problem.n_features <= AT_ONCE
         if self.begins_at_weights(problem) and (is_small or has_weights_alone):

@@ -38,7 +38,7 @@ AT_BOUND = 4e-16
 EPOCH_METERS = record_of("residual", "paid", "coupled", "estimate", "scale")
 
 
-def nothing() -> np.ndarray:
+def empty_array() -> np.ndarray:
     """Return an empty array, for a field that a run does not need."""
     return np.empty(0)
 
@@ -172,11 +172,11 @@ class DualState(State):
         Estimate of the relative gap from the last pass over all rows, and the epoch when it ended.
     """
 
-    alpha: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing)
-    random: np.ndarray = field(default_factory=nothing)
-    offset: np.ndarray = field(default_factory=nothing)
-    meters: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=empty_array)
+    order: np.ndarray = field(default_factory=empty_array)
+    random: np.ndarray = field(default_factory=empty_array)
+    offset: np.ndarray = field(default_factory=empty_array)
+    meters: np.ndarray = field(default_factory=empty_array)
     position: int = 0
     known: float = np.inf
     known_at: float = 0.0

@@ -44,7 +44,7 @@ from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margi
 from saddlesvm.rows.files import RowBlock, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows
 from saddlesvm.runtime.randomness import SEEDS, draw, make_random, shuffle
-from saddlesvm.solvers.base import Budget, is_fine, nothing
+from saddlesvm.solvers.base import Budget, empty_array, is_fine
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.smoothed import bending_rows
 from saddlesvm.solvers.sweeps import (
@@ -125,18 +125,18 @@ class BlocksState(SweepState):
         Ratio of a block's residual in its second pass to that in its first, when last measured.
     """
 
-    alpha: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=empty_array)
     edges: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     following: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int32))
-    random: np.ndarray = field(default_factory=nothing)
-    offset: np.ndarray = field(default_factory=nothing)
+    random: np.ndarray = field(default_factory=empty_array)
+    offset: np.ndarray = field(default_factory=empty_array)
     judged: np.ndarray = field(default_factory=lambda: np.empty(0))
     paid: float = 0.0
     conjugates: float = 0.0
     last: Judgement = field(default_factory=Judgement)
     kept: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    norms: np.ndarray = field(default_factory=nothing)
+    norms: np.ndarray = field(default_factory=empty_array)
     values: list[Rows] = field(default_factory=list, repr=False)
     position: int = 0
     fine: bool = False
@@ -400,7 +400,7 @@ class Blocks(OverFiles):
         state.fine = is_fine(problem, proof)
 
         state.order = state.following
-        state.following = nothing()
+        state.following = empty_array()
         state.judged = problem.regularizer.weights(state.w).copy()
         state.position = 0
         state.sweeps += 1
@@ -510,7 +510,7 @@ def begin_sweep(problem: Problem, state: BlocksState) -> None:
     # Blocks are composed anew: the chunks in a random order.
     state.order = np.arange(reader.n_chunks, dtype=np.int32)
     shuffle(state.random, state.order, state.order.size)
-    state.following = nothing()
+    state.following = empty_array()
     state.position = 0
     state.kept = np.empty(0, dtype=np.int64)
     state.values = []

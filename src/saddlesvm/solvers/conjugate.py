@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.base import empty_array
 
 # Residual of the equations at their end, relative to the gradient, in the preconditioner's norm; a
 # guess.
@@ -50,10 +50,10 @@ class ProductsOverPasses:
         True if the next pass is for a product alone.
     """
 
-    solution: np.ndarray = field(default_factory=nothing)
-    residual: np.ndarray = field(default_factory=nothing)
-    direction: np.ndarray = field(default_factory=nothing)
-    diagonal: np.ndarray = field(default_factory=nothing)
+    solution: np.ndarray = field(default_factory=empty_array)
+    residual: np.ndarray = field(default_factory=empty_array)
+    direction: np.ndarray = field(default_factory=empty_array)
+    diagonal: np.ndarray = field(default_factory=empty_array)
     size: float = 0.0
     target: float = 0.0
     iterations: int = 0

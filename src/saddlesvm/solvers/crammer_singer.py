@@ -15,7 +15,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.solvers.base import Budget, nothing
+from saddlesvm.solvers.base import Budget, empty_array
 from saddlesvm.solvers.best_rival import JointNewton, finish_fits, step_cost, steps_between
 from saddlesvm.solvers.costs import joint_epoch_cost
 from saddlesvm.solvers.joint_ascent import JointAscent
@@ -59,7 +59,7 @@ class CrammerSinger(Choosing):
 
     def init(self, problem: JointProblem, seed: int, start: Point | None = None) -> JointState:
         """Begin at zero or at the given dual point, with the ascent."""
-        state = JointState(w=nothing(), seed=seed)
+        state = JointState(w=empty_array(), seed=seed)
         state.inner = self.at_work(problem, state).init(problem, seed, start)
         state.course.next_prediction = FIRST_PREDICTION
         state.update()

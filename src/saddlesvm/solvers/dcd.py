@@ -52,8 +52,8 @@ from saddlesvm.solvers.base import (
     DualAscent,
     DualState,
     PassPosition,
+    empty_array,
     end_of_epoch,
-    nothing,
     residual_and_loss,
 )
 
@@ -391,11 +391,11 @@ def new_meters() -> np.ndarray:
 class DCDState(DualState):
     """The dual state, the other arrays of the :class:`Deck`, and the weights of a pass ago."""
 
-    sequence: np.ndarray = field(default_factory=nothing)
-    blocks: np.ndarray = field(default_factory=nothing)
-    aside: np.ndarray = field(default_factory=nothing)
-    before: np.ndarray = field(default_factory=nothing)
-    lag: np.ndarray = field(default_factory=nothing)
+    sequence: np.ndarray = field(default_factory=empty_array)
+    blocks: np.ndarray = field(default_factory=empty_array)
+    aside: np.ndarray = field(default_factory=empty_array)
+    before: np.ndarray = field(default_factory=empty_array)
+    lag: np.ndarray = field(default_factory=empty_array)
 
     def deck(self, problem: Problem) -> Deck:
         """Return the rows of the run as the kernel takes them."""

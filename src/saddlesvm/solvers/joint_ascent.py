@@ -42,8 +42,8 @@ from saddlesvm.solvers.base import (
     PassPosition,
     SolverBase,
     State,
+    empty_array,
     is_fine,
-    nothing,
 )
 
 # The sums of a pass, the largest difference of two slopes of a row, and the primal objective
@@ -327,12 +327,12 @@ class JointAscentState(State):
         Whether the current pass goes over all classes of all rows.
     """
 
-    alpha: np.ndarray = field(default_factory=nothing)
-    classes: np.ndarray = field(default_factory=nothing)
-    counts: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing)
-    random: np.ndarray = field(default_factory=nothing)
-    meters: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=empty_array)
+    classes: np.ndarray = field(default_factory=empty_array)
+    counts: np.ndarray = field(default_factory=empty_array)
+    order: np.ndarray = field(default_factory=empty_array)
+    random: np.ndarray = field(default_factory=empty_array)
+    meters: np.ndarray = field(default_factory=empty_array)
     position: int = 0
     scored: int = 0
     known: float = np.inf

@@ -21,7 +21,7 @@ from saddlesvm.problem.multinomial import MultinomialProblem, Response, evaluati
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.passes import Part
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Budget, nothing
+from saddlesvm.solvers.base import Budget, empty_array
 from saddlesvm.solvers.machines import SoftmaxMachine
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import Setting
@@ -54,7 +54,7 @@ class ClassPassesState(SweepState):
     method : NewtonOverPasses
     """
 
-    method: NewtonOverPasses = field(default_factory=lambda: NewtonOverPasses(nothing()))
+    method: NewtonOverPasses = field(default_factory=lambda: NewtonOverPasses(empty_array()))
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from saddlesvm.rows.device import refuse_device
 from saddlesvm.rows.places import FLOAT64, IN_CACHE, Elsewhere, Memory
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing, start_alpha
+from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array, start_alpha
 from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.equations import Equations, MatrixEquations
@@ -453,7 +453,7 @@ def begin(task: Task, state: NewtonState) -> None:
         is_worse = not primal < objective_at_zero(task)
         if is_given and is_worse and not task.is_one_class:
             state.w = np.zeros_like(state.w)
-            state.centre = nothing()
+            state.centre = empty_array()
             state.centre_dual = -np.inf
             Z[:] = 0.0
         smooth(task, machine, state, Z)

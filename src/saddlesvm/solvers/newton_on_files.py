@@ -25,7 +25,7 @@ from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.passes import Part
 from saddlesvm.solvers.active_set import FILLED, ActiveSet
-from saddlesvm.solvers.base import nothing, start_alpha
+from saddlesvm.solvers.base import empty_array, start_alpha
 from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary
 from saddlesvm.solvers.newton import SHARE_ROWS
@@ -93,7 +93,7 @@ class PassesState(SweepState):
         The sums of its certificate, if the last sweep computed them.
     """
 
-    alpha: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=empty_array)
     method: Any = None
     proving: bool = False
     proof: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -246,7 +246,7 @@ class NewtonOnFiles(Sweeps):
         state.w = method.model
         state.active = method.active
         state.remark = method.remark
-        state.proof = nothing()
+        state.proof = empty_array()
         state.proving = proof_is_due and (method.estimate <= target or method.ended)
         # While a proof is under way, no certificate is asked for.
         state.estimate = method.estimate
@@ -271,7 +271,7 @@ class NewtonOnFiles(Sweeps):
         state.method = method
         state.remark = f"{newton.remark}: it went too far, and the active set goes on"
         # The first sweep of the active set proves the best dual point once more.
-        state.dual_bound = nothing()
+        state.dual_bound = empty_array()
         state.proves_itself = False
         state.satisfied = False
 

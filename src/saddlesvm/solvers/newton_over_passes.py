@@ -35,7 +35,7 @@ from saddlesvm.problem.intercepts import shortening
 from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import nothing
+from saddlesvm.solvers.base import empty_array
 from saddlesvm.solvers.conjugate import ProductsOverPasses
 from saddlesvm.solvers.equations import ROWS_PER_PASS
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
@@ -122,7 +122,7 @@ class NewtonOverPasses(OverPasses):
     room: float = 0.0
     wide: bool = False
     free: float = 0.0
-    run: NewtonState = field(default_factory=lambda: NewtonState(nothing()))
+    run: NewtonState = field(default_factory=lambda: NewtonState(empty_array()))
     point: EvaluatedPoint | None = None
     sums: NewtonSums | None = None
     products: ProductsOverPasses = field(default_factory=ProductsOverPasses)
@@ -167,12 +167,12 @@ class NewtonOverPasses(OverPasses):
             assert self.point is not None
             return NewtonQuestion(self.point.W, product=self.products.direction, only_product=True)
         # Losses at places of the line, while the gap is large.
-        line_start = nothing()
+        line_start = empty_array()
         base = self.run.work.step_start
         if base is not None and self.gap > FAR:
             line_start = base.W
         # No pass is for an evaluation alone: it multiplies the last direction, too.
-        product = nothing()
+        product = empty_array()
         if self.wide and not self.takes_along:
             product = self.products.direction if self.products.direction.size else self.at
         # The first, coarse steps need no more than a matrix in single precision.
@@ -232,8 +232,8 @@ class NewtonOverPasses(OverPasses):
         self.point = add_up(
             task,
             W=self.at,
-            Z=nothing(),
-            A=nothing(),
+            Z=empty_array(),
+            A=empty_array(),
             sums=sums,
             fenchel_gap=0.0,
             pulled=found.pulled,
@@ -276,7 +276,7 @@ class NewtonOverPasses(OverPasses):
         self.estimate = self.gap if self.free else run.best.relative_gap
         self.ended = run.stuck
         if is_due:
-            product = nothing()
+            product = empty_array()
             if self.products.direction.size:
                 product = setting.C * sums.product
             diagonal = setting.C * sums.diagonal
@@ -299,9 +299,9 @@ class NewtonOverPasses(OverPasses):
         ridge = np.ones(self.at.shape[0])
         if self.free:
             ridge[-1] = 0.0
-        machine: Binary | SoftmaxMachine = Binary(setting.loss, nothing(), 1.0)
+        machine: Binary | SoftmaxMachine = Binary(setting.loss, empty_array(), 1.0)
         if self.takes_along:
-            machine = SoftmaxMachine(nothing(), 1.0, self.at.shape[1], nothing())
+            machine = SoftmaxMachine(empty_array(), 1.0, self.at.shape[1], empty_array())
         place: Any = UnreadRows(self.n, self.at.shape[0] - 1)
         task = Task(place, machine, ridge, setting.C, keeps_factor=True, keeps_scores=False)
         task.patience = PATIENCE
@@ -340,7 +340,7 @@ class NewtonOverPasses(OverPasses):
                 matrix=sums.matrix if sums.matrix.size else None,
                 is_coarse=run.fineness == 1.0,
                 few=None,
-                bends=nothing(),
+                bends=empty_array(),
                 machine=None,
                 is_whole=self.last_question.matrix_share >= 1.0,
             )
@@ -385,14 +385,14 @@ def know_no_bound(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
 def curvature_of_sample(bent: int, pieces: list[TakenRows], count: int) -> PassCurvature:
     """Return the curvature of several classes by rows taken along; `pieces` is used up."""
     if not pieces:
-        return PassCurvature(bent=bent, matrix=None, is_coarse=False, few=None, bends=nothing())
+        return PassCurvature(bent=bent, matrix=None, is_coarse=False, few=None, bends=empty_array())
     codes = np.concatenate([piece.y for piece in pieces]).astype(np.intp)
     weights = np.concatenate([piece.weights for piece in pieces])
     bends = np.concatenate([piece.alpha for piece in pieces])
     values = [piece.X for piece in pieces]
     pieces.clear()
     few = Memory(stacked_rows(values), np.arange(codes.size))
-    machine = SoftmaxMachine(codes, weights, count, nothing())
+    machine = SoftmaxMachine(codes, weights, count, empty_array())
     return PassCurvature(
         bent=bent, matrix=None, is_coarse=False, few=few, bends=bends, machine=machine
     )

@@ -53,7 +53,7 @@ from saddlesvm.solvers.base import (
     SolverBase,
     State,
     check_iterations,
-    nothing,
+    empty_array,
 )
 
 # The numbers that a run carries along.
@@ -237,18 +237,18 @@ class PegasosState(State):
         "w", "u", "numbers", "slope_sums", "visits", "earlier", "first", "chosen", "iteration",
         "choice", "kept_next", "window_start", "earlier_start", "forgotten",
     )  # fmt: skip
-    u: np.ndarray = field(default_factory=nothing)
-    numbers: np.ndarray = field(default_factory=nothing)
-    slope_sums: np.ndarray = field(default_factory=nothing)
-    visits: np.ndarray = field(default_factory=nothing)
-    order: np.ndarray = field(default_factory=nothing)
-    random: np.ndarray = field(default_factory=nothing)
-    earlier: np.ndarray = field(default_factory=nothing)
-    first: np.ndarray = field(default_factory=nothing)
-    chosen: np.ndarray = field(default_factory=nothing)
+    u: np.ndarray = field(default_factory=empty_array)
+    numbers: np.ndarray = field(default_factory=empty_array)
+    slope_sums: np.ndarray = field(default_factory=empty_array)
+    visits: np.ndarray = field(default_factory=empty_array)
+    order: np.ndarray = field(default_factory=empty_array)
+    random: np.ndarray = field(default_factory=empty_array)
+    earlier: np.ndarray = field(default_factory=empty_array)
+    first: np.ndarray = field(default_factory=empty_array)
+    chosen: np.ndarray = field(default_factory=empty_array)
     iteration: int = 0
     position: int = 0
-    choice: np.ndarray = field(default_factory=nothing)
+    choice: np.ndarray = field(default_factory=empty_array)
     kept_next: int = 0
     window_start: int = 0
     earlier_start: int = 0
@@ -362,7 +362,7 @@ class Pegasos(SolverBase):
         w = np.zeros(width, dtype=problem.dtype)
         intercept = 0.0
         if start is not None and start.w is not None:
-            w[:] = problem.regularizer.pull_to(start.w)
+            w[:] = problem.regularizer.pull_of_weights(start.w)
             # A free intercept moves apart from w.
             if problem.intercept.lift:
                 intercept = problem.scale * start.w[-1]

@@ -36,7 +36,7 @@ from saddlesvm.solvers.base import (
     Budget,
     DualAscent,
     check_iterations,
-    nothing,
+    empty_array,
 )
 from saddlesvm.solvers.dcd import GAP, DCDState, Goal, Rules, near_rows, new_meters
 
@@ -86,9 +86,9 @@ class SDCAState(DCDState):
         In steps: so far, the bounds of the window, and the step whose iterate is kept.
     """
 
-    candidate: np.ndarray = field(default_factory=nothing)
-    output: np.ndarray = field(default_factory=nothing)
-    choice: np.ndarray = field(default_factory=nothing)
+    candidate: np.ndarray = field(default_factory=empty_array)
+    output: np.ndarray = field(default_factory=empty_array)
+    choice: np.ndarray = field(default_factory=empty_array)
     clock: int = 0
     window_start: int = 0
     window_end: int = 0

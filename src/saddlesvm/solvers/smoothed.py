@@ -34,7 +34,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.rows.layouts import U, axpy, dot
 from saddlesvm.rows.matrix import Rows, body_for
-from saddlesvm.rows.prefetch import next_ahead
+from saddlesvm.rows.prefetch import prefetch_member
 from saddlesvm.rows.small_types import number
 from saddlesvm.rows.sparse_products import add_outer_products
 from saddlesvm.runtime.compiled import inlined, kernel, operation
@@ -226,7 +226,7 @@ def respond_to_weights(
     for start in range(0, members.size, STILL_NEAR):
         stop = min(start + STILL_NEAR, members.size)
         for k in range(start, stop):
-            next_ahead(X, members, k)
+            prefetch_member(X, members, k)
             z[k] = dot(X, members[k], w)
         respond_between(terms, z, answers, start, stop)
         for k in range(start, stop):

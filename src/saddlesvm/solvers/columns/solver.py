@@ -53,7 +53,7 @@ from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import bring_back, conjugate_sum, dual_weights
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.base import Best, Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array
 from saddlesvm.solvers.bracket import LINE_TOLERANCE
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import (
@@ -117,7 +117,7 @@ class ColumnsWork:
 
     store: ColumnStore | None = None
     working: WorkingSet | None = None
-    curvatures: np.ndarray = field(default_factory=nothing)
+    curvatures: np.ndarray = field(default_factory=empty_array)
 
 
 @dataclass
@@ -155,16 +155,16 @@ class ColumnsState(State):
     """
 
     estimate_is_gap: bool = True
-    alpha: np.ndarray = field(default_factory=nothing)
-    centre: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=empty_array)
+    centre: np.ndarray = field(default_factory=empty_array)
     q: float = 0.0
     residual: float = np.inf
     fenchel_gap: float = 0.0
     steps: int = 0
     best: Best = field(default_factory=Best)
-    pull: np.ndarray = field(default_factory=nothing)
-    z: np.ndarray = field(default_factory=nothing)
-    is_screened: np.ndarray = field(default_factory=nothing)
+    pull: np.ndarray = field(default_factory=empty_array)
+    z: np.ndarray = field(default_factory=empty_array)
+    is_screened: np.ndarray = field(default_factory=empty_array)
     rough: bool = False
     penalty_factor: float = 1.0
     damping: float = TINY
@@ -357,7 +357,7 @@ class Columns(SolverBase):
             linear = float(l1 @ (np.abs(new) - np.abs(w))) + float((square * w) @ change)
             line = Line(state.z, moved, linear, float(square @ (change * change)))
             tau = min(
-                search(terms, line, answers.alpha, answers.bend, nothing(), LINE_TOLERANCE), 1.0
+                search(terms, line, answers.alpha, answers.bend, empty_array(), LINE_TOLERANCE), 1.0
             )
             if tau == 0.0:
                 return
@@ -520,9 +520,9 @@ def bring_inside(
 def penalty_factors(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Return the factors of the square and of the absolute value of each weight, shape (d + 1,)."""
     # The intercept is last.
-    square, l1 = (np.full(problem.n_features + 1, part) for part in problem.penalty.parts())
+    square, l1 = (np.full(problem.n_features + 1, part) for part in problem.penalty.factors())
     # A free intercept costs nothing; a penalised one has a charge of its own.
     square[-1] = l1[-1] = 0.0
     if problem.intercept.present and not problem.intercept.constrained:
-        square[-1], l1[-1] = problem.regularizer.last_parts
+        square[-1], l1[-1] = problem.regularizer.intercept_factors
     return square, l1

@@ -14,7 +14,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.matrix import is_little
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
-from saddlesvm.solvers.base import Budget, SolverBase, State, nothing
+from saddlesvm.solvers.base import Budget, SolverBase, State, empty_array
 from saddlesvm.solvers.curvature import coordinate_curvature
 from saddlesvm.solvers.small.dense import BestPoints, Small
 from saddlesvm.solvers.small.interior_point import InteriorRuns
@@ -78,7 +78,7 @@ class SmallState(State):
     """
 
     estimate_is_gap: bool = True
-    alpha: np.ndarray = field(default_factory=nothing)
+    alpha: np.ndarray = field(default_factory=empty_array)
     small: Small = field(kw_only=True, repr=False)
     runs: Runs = field(kw_only=True, repr=False)
     best_points: BestPoints = field(kw_only=True, repr=False)
@@ -112,7 +112,7 @@ class SmallSolver(SolverBase):
             if start is not None and start.alpha is not None and start.alpha.any():
                 best.keep(np.arange(1), small.evaluate(u[None], problem.gather(start.alpha)[None]))
             state = SmallState(
-                nothing(), active=problem.members.size, small=small, runs=runs, best_points=best
+                empty_array(), active=problem.members.size, small=small, runs=runs, best_points=best
             )
             state.show_best(problem)
         return state
