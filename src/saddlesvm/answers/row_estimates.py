@@ -39,7 +39,7 @@ from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.layouts import CSR, Rows, U
 from saddlesvm.runtime.compiled import kernel
 from saddlesvm.solvers.linear_algebra import blocks, cholesky, full_rows, sum_outer
-from saddlesvm.solvers.task import FREE
+from saddlesvm.solvers.task import FREE_RIDGE
 
 FACTORED = 2_500  # features up to which H is factored: the estimates need its inverse
 STRETCH = 0.5  # width of rounded corners, as a share of the margins' typical distance from them
@@ -51,7 +51,7 @@ def penalty_diagonal(problem: Problem) -> np.ndarray:
     """Return the diagonal of R, positive, shape (d + 1,)."""
     penalty = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
     if problem.intercept.constrained:
-        penalty[-1] = FREE
+        penalty[-1] = FREE_RIDGE
     return penalty
 
 

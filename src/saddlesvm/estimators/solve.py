@@ -118,8 +118,9 @@ def solve(
 
     Returns the results, and the rows.
     """
+    keeps_duals = not drops_duals(training, design.shape[0])
     fits, linear = make_fits(template, design, training, start=start, is_watched=tasks is not None)
-    linear.keeps_duals = not drops_duals(training, design.shape[0])
+    linear.keeps_duals = keeps_duals
     fits.verbose = bool(template.verbose)
     if template.callbacks or tasks is not None:
         # The user's callbacks, and scikit-learn's.

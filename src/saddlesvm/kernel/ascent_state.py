@@ -19,7 +19,7 @@ from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.solvers.base import State
-from saddlesvm.solvers.task import NOTHING
+from saddlesvm.solvers.task import ZERO_NORM
 
 SAMPLE = 128  # rows of each group that make the rough model of a first point (guessed)
 PAIR = 2  # rows of a pair
@@ -175,7 +175,7 @@ def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelE
         # ||w||^2 = beta' f beside (sum_i |beta_i| ||x_i||)^2, the largest that it could be.
         largest_norm = np.abs(state.beta) @ problem.sizes_at_rows(problem.errors.lengths)
         squared_norm = state.beta @ state.f
-        state.satisfied = bool(squared_norm <= NOTHING * largest_norm * largest_norm)
+        state.satisfied = bool(squared_norm <= ZERO_NORM * largest_norm * largest_norm)
 
 
 def measure(problem: KernelProblem, state: KernelState) -> None:

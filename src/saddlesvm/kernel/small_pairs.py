@@ -44,7 +44,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import arithmetic, kernel, searching_kernel
-from saddlesvm.solvers.task import NOTHING
+from saddlesvm.solvers.task import ZERO_NORM
 
 # Violation, relative to the gap asked for, that often proves it if margins are about 1 (seen)
 FIRST_ACCURACY = 1.5
@@ -560,7 +560,7 @@ class SmallPairs:
         # ||w||^2 beside (sum_i |beta_i| ||x_i||)^2, the largest that it could be.
         squared_norm = 2.0 * self.halves[k].value
         largest_norm = float(self.numbers[k, LENGTH])
-        return any(self.totals[k]) and squared_norm <= NOTHING * largest_norm * largest_norm
+        return any(self.totals[k]) and squared_norm <= ZERO_NORM * largest_norm * largest_norm
 
     def is_hard(self, k: int, before: np.ndarray) -> bool:
         """Return True if a round took all steps allowed, and a fit of its own has other means."""

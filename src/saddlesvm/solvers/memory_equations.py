@@ -58,7 +58,7 @@ BLAS_SPEED = 3e10
 SQUARES_SPEED = 6e10
 LOOP_SPEED = 1e9
 DENSE_SPEED = 2.5e10  # bytes of dense rows a second, read by the BLAS; measured, 784 features
-CALLS = 1e-5  # seconds of a call; guessed
+CALL_SECONDS = 1e-5  # seconds of a call; guessed
 
 # Conjugate gradients.
 FORCING = 0.1  # relative residual at which they stop: every step is searched exactly; guessed
@@ -74,11 +74,12 @@ PATIENCE = 15
 CHANGED = 3.0
 MOST_CHANGED = 0.1
 
-# Rows a feature of a share whose factor is a preconditioner: more rows save iterations. A choice.
-SAMPLES = (2, 4, 16)
-EVENLY = 0.5  # part of a share's rows that is drawn without regard to size; guessed
-MOST_OF_ROWS = 0.5  # such a share has at most this part of the rows that bend; guessed
-FLOAT32_SHARE = 0.6  # seconds of products in float32 for those in float64; measured, 784 features
+# Rows a feature of a share whose factor is a preconditioner: more rows save iterations. The
+# cheapest of these is taken; guessed.
+SHARE_ROWS_PER_FEATURE = (2, 4, 16)
+EVEN_PART = 0.5  # part of a share's rows that is drawn with the same odds for all; guessed
+LARGEST_SHARE = 0.5  # largest such share of the rows that bend; guessed
+FLOAT32_TIME = 0.6  # seconds of products in float32 for those in float64; measured, 784 features
 
 # The ways, in the words of a trace.
 PRODUCTS = "conjugate gradients"
@@ -123,7 +124,7 @@ class FeatureFactor:
     relative_bends : ndarray of shape (n,)
         The bends of all rows, as shares of the largest one; of shape (0,) before the first matrix.
     matrix : ndarray of shape (d + 1, d + 1)
-        ``sum_i x_i x_i'`` with these factors.
+        ``sum_i relative_bend_i x_i x_i'``.
     """
 
     def __init__(self, place: Memory, ridge: np.ndarray, is_coarse: bool) -> None:
@@ -294,7 +295,7 @@ class MemoryEquations(Equations):
         # Rows are drawn in proportion to what they add to the trace, so that no huge one is missed,
         # and some of them evenly, so that a few huge ones are not all.
         sizes = self.bends[self.rows] * self.task.norms[self.rows]
-        odds = (1.0 - EVENLY) * sizes / sizes.sum() + EVENLY / self.rows.size
+        odds = (1.0 - EVEN_PART) * sizes / sizes.sum() + EVEN_PART / self.rows.size
         places, parts = draw(odds, count)
         some = self.rows[places]
         bends = np.zeros(self.bends.size)
@@ -304,7 +305,7 @@ class MemoryEquations(Equations):
         return factor
 
     def take_bends(self, bends: np.ndarray) -> None:
-        """Take C times the second derivatives of all rows."""
+        """Begin anew with C times the second derivatives of all rows; the last factor is kept."""
         self.secants = []
         self.gathered = None
         self.rows = np.flatnonzero(bends > 0.0)
@@ -334,7 +335,9 @@ class MemoryEquations(Equations):
         # 1. The factor of an earlier point as preconditioner, if nearly the same rows bend: for no
         # longer than a new factor would take, and only if that is expensive or no better.
         tries = int(min(PATIENCE, seconds / self.product_seconds()))
-        former = self.factor if way == SHARE or tries == PATIENCE else None
+        former = None
+        if way == SHARE or tries == PATIENCE:
+            former = self.factor
         if former is not None and self.count_changed() <= MOST_CHANGED * self.rows.size:
             D, is_solved = conjugate_gradients(
                 self.multiply, former.solve, target, tries, self.forcing
@@ -427,8 +430,10 @@ class MemoryEquations(Equations):
 
     def exact_factor(self) -> FeatureFactor | None:
         """Return the factor of all rows over features, if it was the last one."""
-        is_exact = isinstance(self.factor, FeatureFactor) and not self.factor.is_coarse
-        return self.factor if is_exact and not self.is_share else None  # type: ignore[return-value]
+        factor = self.factor
+        if self.is_share or not isinstance(factor, FeatureFactor) or factor.is_coarse:
+            return None
+        return factor
 
     def product_seconds(self) -> float:
         """Return the rough seconds of a product with the matrix."""
@@ -468,10 +473,19 @@ def list_ways(
     value_bytes: int,
     most: int = MOST_SIDE,
 ) -> list[Way]:
-    """Return the factors that are small enough.
+    """Return the ways to factor the matrix whose factors are small enough, with their seconds.
 
-    `changed` rows are new in the matrix over features, or leave it. `value_bytes` are those of a
-    value of dense rows; 0 if rows are sparse.
+    Parameters
+    ----------
+    features, rows : int
+        Numbers of features, and of the rows that bend.
+    changed : int
+        Rows that the matrix over features gains or loses.
+    values_per_row : float
+    value_bytes : int
+        Bytes of a value of dense rows; 0 if rows are sparse.
+    most : int
+        Features or rows of a factor at most.
     """
     is_sparse = not value_bytes
     # Operations for each row of the matrix over features, and for each pair of rows.
@@ -487,16 +501,19 @@ def list_ways(
     if side <= most:
         factor = side**3 / (3.0 * BLAS_SPEED)
         found.append(Way(FEATURES, changed * outer + factor, rows))
-        # A share of sparse rows misses rare features.
-        for per_feature in () if is_sparse else SAMPLES:
+        # A share of sparse rows misses rare features: none is taken.
+        shares: tuple[int, ...] = SHARE_ROWS_PER_FEATURE
+        if is_sparse:
+            shares = ()
+        for per_feature in shares:
             count = int(per_feature * side)
-            if count <= MOST_OF_ROWS * rows:
+            if count <= LARGEST_SHARE * rows:
                 # Conjugate gradients bring the error to 2 per_feature^(-k/2) in k iterations.
                 iterations = math.ceil(2.0 * math.log(2.0 / FORCING) / math.log(per_feature))
                 # To gather the rows that bend takes as long as a product.
                 product = seconds_of_product(rows, values_per_row, value_bytes)
                 products = (iterations + 1) * product
-                seconds = count * outer * FLOAT32_SHARE + factor + products
+                seconds = count * outer * FLOAT32_TIME + factor + products
                 found.append(Way(SHARE, seconds, count))
     if rows <= min(most, SPANNING * side):
         found.append(Way(ROWS, rows * rows * inner + rows**3 / (3.0 * BLAS_SPEED), rows))
@@ -540,8 +557,12 @@ def expected_seconds(problem: Problem, rows: int, condition: float, memory: floa
 
 def enough_rows(n: int, features: int, values_per_row: float, is_sparse: bool) -> int:
     """Return how many rows are enough for the matrix over features."""
-    ease = SPARSE_ROWS_PER_PASS if is_sparse else ROWS_PER_PASS
-    return int(max(PER_FEATURE * (features + 1), ease * n / max(1.0, values_per_row)))
+    # As many as form their matrix in the time of a pass, and some for each feature.
+    rows_per_pass = ROWS_PER_PASS
+    if is_sparse:
+        rows_per_pass = SPARSE_ROWS_PER_PASS
+    free = rows_per_pass * n / max(1.0, values_per_row)
+    return int(max(PER_FEATURE * (features + 1), free))
 
 
 def seconds_of_product(rows: int, values_per_row: float, value_bytes: int) -> float:
@@ -549,5 +570,8 @@ def seconds_of_product(rows: int, values_per_row: float, value_bytes: int) -> fl
 
     `value_bytes` are those of a value of dense rows; 0 if rows are sparse.
     """
-    speed = DENSE_SPEED / value_bytes if value_bytes else LOOP_SPEED
-    return 2.0 * rows * values_per_row / speed + CALLS
+    # Values a second.
+    speed = LOOP_SPEED
+    if value_bytes:
+        speed = DENSE_SPEED / value_bytes
+    return 2.0 * rows * values_per_row / speed + CALL_SECONDS

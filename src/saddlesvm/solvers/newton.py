@@ -123,8 +123,8 @@ EXACT = 0.1  # the same for either sign, if a search takes no pass; guessed
 # Rows a feature below which descent comes before the first step of array code; guessed.
 FEW_ROWS = 20
 
-# A run for another method (`best_from`): its steps at most, and the gap at which it may end,
-# relative to the fall of the objective so far; guessed.
+# A run as part of another method (:meth:`Newton.best_from`): its steps at most, and the gap at
+# which it may end, relative to the fall of the objective so far; guessed.
 MOST_STEPS = 400
 GAP_OF_FALL = 0.03
 
@@ -390,7 +390,9 @@ def take_step(task: Task, state: NewtonState, point: EvaluatedPoint, gap: float)
         state.stuck = True
     state.inner += 1
     state.steps += 1
-    solved = f", solved by {equations.way}" if equations.way else ""
+    solved = ""
+    if equations.way:
+        solved = f", solved by {equations.way}"
     state.remark = f"Newton step {state.steps}: {state.active} rows bend{solved}"
 
 
@@ -478,15 +480,17 @@ def smooth(task: Task, machine: Binary, state: NewtonState, Z: np.ndarray) -> No
 def coordinate_curvature_of(task: Task) -> float:
     """Return the median of C ||x_i||^2 over the rows that are not zero."""
     norms = task.norms[task.norms > 0.0]
-    return task.C * float(np.median(norms)) if norms.size else task.C
+    if not norms.size:
+        return task.C
+    return task.C * float(np.median(norms))
 
 
 def find_even_start(problem: Problem) -> Point:
     """Return the first point of a one-class problem, whose dual variables have a given sum.
 
-    They go the same share of the way to their bounds: w is then the mean of the rows, times the
-    sum. If C is multiplied by a number, so is the solution: the objective is ``R(w)`` plus a term
-    of the first degree in w and the intercept.
+    Each has the same share of its bound, so that w is the mean of the rows, times the sum. If C is
+    multiplied by a number, so is the solution: the objective is ``R(w)`` plus a term of the first
+    degree in w and the intercept.
     """
     alpha = problem.balance(np.zeros(problem.y.size))
     w = dual_weights(problem, alpha)
@@ -558,7 +562,9 @@ def judge(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) 
     # 2. Progress: a lower objective, a higher bound, or a lower F at this centre.
     is_lower = point.primal < best.primal
     is_higher = dual > best.dual
-    state.idle_passes = 0 if is_lower or is_higher else state.idle_passes + 1
+    state.idle_passes += 1
+    if is_lower or is_higher:
+        state.idle_passes = 0
     if state.lowest_smoothed - F_FALL * abs(point.F) > point.F:
         state.lowest_smoothed = point.F
         state.idle_passes = 0
@@ -578,10 +584,12 @@ def judge(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) 
         best.dual = dual
         best.alpha = A
         state.work.highest = point
-    state.estimate = best.relative_gap if estimate == np.inf else estimate
+    state.estimate = estimate
+    if estimate == np.inf:
+        state.estimate = best.relative_gap
 
     # 4. The end: a one-class problem at zero, or only rounding left.
-    if task.linear.size > 1 and task.is_nothing(point):
+    if task.linear.size > 1 and task.is_zero_optimum(point):
         state.satisfied = True
     state.stuck = state.idle_passes >= task.patience or not np.isfinite(point.F)
 
@@ -800,14 +808,18 @@ class Newton(SolverBase):
         if last is None or not last.A.size or last.A.ndim > 1:
             return self.solution(problem, state)
         alpha = problem.scatter(last.A)
-        return Point(last.W if problem.intercept.homogeneous else None, alpha)
+        if not problem.intercept.homogeneous:
+            return Point(None, alpha)
+        return Point(last.W, alpha)
 
 
 def make_task(problem: Problem, memory: float = 1e9) -> Task:
     """Return the task of a problem; its factors take at most so many bytes."""
     place = place_of(problem)
     ridge = np.ones(place.d + 1)
-    kind = CompiledBinary if is_compiled(problem) else Binary
+    kind = Binary
+    if is_compiled(problem):
+        kind = CompiledBinary
     machine = kind.from_problem(problem)
     task = Task(place, machine, ridge, problem.C, problem.is_smooth)
     if problem.intercept.constrained:
@@ -824,10 +836,14 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
         task.balance = balance
     task.norms = problem.gather(problem.norms)
     # Factors need single rows; conjugate gradients need only passes.
-    task.most_side = largest_side(memory) if problem.holds_rows else 0
+    task.most_side = 0
+    if problem.holds_rows:
+        task.most_side = largest_side(memory)
     # The linear term: rows that are left out, and the sum that an intercept requires.
     if problem.fixed.size or not problem.intercept.homogeneous:
-        task.linear = -problem.fixed if problem.fixed.size else np.zeros(place.d + 1)
+        task.linear = np.zeros(place.d + 1)
+        if problem.fixed.size:
+            task.linear = -problem.fixed
         task.linear[-1] += problem.C * problem.intercept.scaled_total
     return task
 

@@ -44,7 +44,7 @@ from saddlesvm.solvers.newton_question import NewtonQuestion, NewtonSums
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.taken_rows import TakenRows
-from saddlesvm.solvers.task import FREE, EvaluatedPoint, PassCurvature, Task, add_up
+from saddlesvm.solvers.task import FREE_RIDGE, EvaluatedPoint, PassCurvature, Task, add_up
 
 # Matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal.
 MATRICES = 4.0
@@ -313,7 +313,7 @@ class NewtonOverPasses(OverPasses):
         if sums.n_bent == 0 and sums.pulled.any():
             # If no row bends, but some pull, a step assumes that a share of them all bends: else it
             # is far too long.
-            task.least_ridge = max(FREE, LEAST_BEND * self.largest_bend(setting, sums))
+            task.least_ridge = max(FREE_RIDGE, LEAST_BEND * self.largest_bend(setting, sums))
         return task
 
     def largest_bend(self, setting: Setting, sums: NewtonSums) -> float:

@@ -14,18 +14,21 @@ from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
 
 CACHED_SCORES = 2**15  # scores that are evaluated at once: 256 KB; guessed
-# The pull is updated if so much fewer rows change than pull; guessed.
-FEWER = 0.7
-LONG = 8  # passes without a lower objective or a higher bound that end a run; guessed
+# The pull is updated by the rows whose dual variables change if these are less than this share of
+# the rows whose dual variables are not zero; guessed.
+FEWER_CHANGED = 0.7
+# Passes in a row without a lower objective or a higher bound that end a run; guessed.
+IDLE_PASSES = 8
 # What equations take for the zero in R that belongs to a free intercept: positive, so that a step
 # is finite if no row bends; guessed.
-FREE = 1e-8
+FREE_RIDGE = 1e-8
 # Squared norm of weights, relative to what their terms could add up to, that counts as zero;
 # guessed.
-NOTHING = 1e-10
+ZERO_NORM = 1e-10
 # Share of the required sum that dual variables may lack when they are judged; guessed.
-BALANCED = 1e-3
-NEIGHBOURS = 16  # rows of a share that stand side by side: memory is read in long pieces; guessed
+SUM_TOLERANCE = 1e-3
+# Rows of a share that are neighbours in memory, which is read in long pieces; guessed.
+GROUP_ROWS = 16
 
 
 @dataclass
@@ -68,8 +71,8 @@ class Task:
     C: float
     keeps_factor: bool = False
     keeps_scores: bool = True
-    least_ridge: float = FREE
-    patience: int = LONG
+    least_ridge: float = FREE_RIDGE
+    patience: int = IDLE_PASSES
     balance: Callable[[EvaluatedPoint], tuple[np.ndarray, float]] | None = None
     linear: np.ndarray = field(default_factory=lambda: np.zeros(1))
     norms: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -78,7 +81,7 @@ class Task:
     def take_share(self, stride: int) -> Task:
         """Return the task of every stride-th group of 16 rows, weighted as if they were all."""
         # The losses of the share stand for all losses: C grows as the number of rows shrinks.
-        rows = np.flatnonzero(np.arange(self.place.n) // NEIGHBOURS % stride == 0)
+        rows = np.flatnonzero(np.arange(self.place.n) // GROUP_ROWS % stride == 0)
         C = self.C * self.place.n / rows.size
         few = self.place.take(rows)
         norms = self.norms[rows] if self.norms.size else self.norms
@@ -86,7 +89,7 @@ class Task:
             self, place=few, machine=self.machine.take(rows), C=C, balance=None, norms=norms
         )
 
-    def is_nothing(self, point: EvaluatedPoint) -> bool:
+    def is_zero_optimum(self, point: EvaluatedPoint) -> bool:
         """Return True if a one-class problem's weights are zero up to rounding."""
         if not self.is_one_class:
             return False
@@ -94,9 +97,9 @@ class Task:
         w = self.C * point.pulled[:-1]
         size = float(self.linear[-1])
         # The gradient at the intercept is what the dual variables lack of their sum.
-        if abs(float(point.gradient[-1])) > BALANCED * abs(size):
+        if abs(float(point.gradient[-1])) > SUM_TOLERANCE * abs(size):
             return False
-        return float(w @ w) <= NOTHING * size * size
+        return float(w @ w) <= ZERO_NORM * size * size
 
     def regularizer_at(self, W: np.ndarray) -> float:
         """Return ``1/2 W'RW + linear . W``."""
@@ -276,7 +279,7 @@ def evaluate_response(
     # pull. If the slope of the loss is nowhere constant, all change.
     if near is not None and (task.machine.kinked or task.machine.cornered or q > 0.0):
         change = A - near.A
-        if np.count_nonzero(change) < FEWER * np.count_nonzero(A):
+        if np.count_nonzero(change) < FEWER_CHANGED * np.count_nonzero(A):
             pulled = near.pulled + pull_of(task.place, change)
             return add_up(task, W, Z, A, sums, fenchel_gap, pulled, False)
     return add_up(task, W, Z, A, sums, fenchel_gap, pull_of(task.place, A), is_fresh)
