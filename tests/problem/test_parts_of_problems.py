@@ -43,25 +43,25 @@ def test_a_block_has_the_members_of_its_chunks(layout: str, members: np.ndarray 
     with BlockReader(problem.X, EDGES, 3, np.zeros(N)) as reader:
         for chunks in ([0, 1], [3, 0], [2], [3, 1, 2]):
             rows = np.concatenate([np.arange(EDGES[k], EDGES[k + 1]) for k in chunks])
-            agrees(problem.of_block(reader.fetch(chunks)), problem, rows[np.isin(rows, problem.members)])
+            agrees(problem.restrict_to_block(reader.fetch(chunks)), problem, rows[np.isin(rows, problem.members)])
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_a_part_of_a_pass_has_its_rows(layout: str) -> None:
     problem = posed(layout)
     with BlockReader(problem.X, EDGES, 1, np.zeros(N)) as reader:
-        parts = FromFiles(reader, problem.members).each(problem.of_part)
+        parts = FromFiles(reader, problem.members).each(problem.restrict_to_part)
         for k, part in enumerate(parts):  # a later one reuses its memory
             agrees(part, problem, np.arange(EDGES[k], EDGES[k + 1]))
     [whole] = InMemory(problem.X, problem.members, 5.0).each(lambda part: part)
-    assert problem.of_part(whole) is problem
+    assert problem.restrict_to_part(whole) is problem
 
 
 def test_chosen_rows_keep_their_order_and_values_spread_to_all_rows() -> None:
     chosen = np.array([7, 3, 40])
     problem = posed("dense", np.sort(chosen).astype(np.int32))
     rows = problem.X._replace(values=problem.X.values[chosen])  # type: ignore[union-attr]
-    agrees(problem.of_rows(rows, chosen), problem, chosen)
+    agrees(problem.restrict_to_rows(rows, chosen), problem, chosen)
     values = np.array([1.0, 2.0, 3.0])
     spread = problem.scatter(values)
     assert spread[[3, 7, 40]].tolist() == [1.0, 2.0, 3.0]

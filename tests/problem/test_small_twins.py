@@ -48,7 +48,7 @@ def test_responses_of_newtons_method(loss: Loss, q: float) -> None:
     if loss.largest_curvature() == np.inf and q == 0.0:
         pytest.skip("a loss with kinks has a proximal term")
     problem, random = weighted(loss), np.random.default_rng(2)
-    _, y, weights, _ = problem.of_members
+    _, y, weights, _ = problem.member_terms
     n = y.size
     centre = problem.gather(feasible(problem, random))
     terms = SmoothedTerms(loss, y, weights, problem.C, centre, q, loss.largest_curvature() == np.inf)

@@ -160,7 +160,7 @@ def test_multipliers_at_weights_are_those_at_their_margins(loss: Loss, layout: s
     X = rows_like(matrix(centre.size, 6, density=0.6).astype(np.float32), layout, 1.7)
     members, w = np.arange(0, centre.size, 2), np.random.default_rng(1).normal(size=7)
     problem = make_problem(X, terms.y, loss, C=2.0, weights=terms.weights, members=members, intercept="regularized")
-    its, margins = problem.of_members, plain_rows(X)[members] @ w
+    its, margins = problem.member_terms, plain_rows(X)[members] @ w
     expected = answer(its, margins, problem.gather(centre), q)
     z, pulled, found = np.empty(members.size), np.ones(7), Answers(*np.empty((2, members.size)), np.zeros(4))
     respond_to_weights(smoothed(its, problem.gather(centre), q), X, members, w, z, found, pulled)

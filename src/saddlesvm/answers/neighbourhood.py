@@ -201,7 +201,7 @@ def _bound_by_gap(problem: Problem, w: np.ndarray, gap: float) -> Neighbourhood:
 
 def _zero_of_slopes(problem: Problem, z: np.ndarray, offset: float, sign: float) -> float:
     """Return the lower (sign -1) or upper (1) end of the interval of optimal free intercepts."""
-    terms = problem.of_members
+    terms = problem.member_terms
     members = np.arange(z.size, dtype=np.int32)
     # The margins are at one end of their intervals. Walk away from the best intercept for them,
     # until the sum of slopes leads back for sure.
@@ -237,7 +237,7 @@ def _bound_by_steepening(
     loss = problem.loss
     # Curvatures that the exact ones are not below.
     rounded = gamma(4.0 * loss_units(problem.loss))
-    weights = problem.of_members.weights if problem.weights.size else 1.0
+    weights = problem.member_terms.weights if problem.weights.size else 1.0
     uncertain = M * float(found.slips.max(initial=0.0)) + rounded
     bends = (
         found.bends * (1.0 - uncertain)

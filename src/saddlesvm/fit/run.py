@@ -75,7 +75,9 @@ class Stopwatches:
     """Seconds spent solving, certifying, and waiting for other problems of the batch."""
 
     def __init__(self) -> None:
-        self.solving = self.certifying = self.waiting = 0.0
+        self.solving = 0.0
+        self.certifying = 0.0
+        self.waiting = 0.0
         self.last = clock()
 
     def lap(self, kind: str, sharers: int = 1) -> None:

@@ -219,7 +219,7 @@ class Fits:
 
     def is_late(self) -> bool:
         """Return True if no time is left to begin another sub-problem."""
-        return self.clock.over() and self.rows.without_weights(self.limits.tol) is not None
+        return self.clock.is_over() and self.rows.without_weights(self.limits.tol) is not None
 
     def with_late(self, results: list[FitResult]) -> list[FitResult]:
         """Put the models of sub-problems that were not begun in their places among the results."""

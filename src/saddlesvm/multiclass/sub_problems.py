@@ -186,7 +186,7 @@ class SharedTime:
             # Sub-problems that run at the same time use the same seconds.
             return left * min(1.0, self.jobs / max(self.open, 1))
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Return True if no further sub-problem may begin; the first always may."""
         return self.begun and self.end is not None and self.end - clock() <= self.reporting
 

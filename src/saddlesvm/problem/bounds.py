@@ -633,7 +633,7 @@ def bound_sums(
 
     # Products that underflow; the norm of tiny weights is zero itself.
     underflow = 0.0
-    if sizes.pulled != 0.0 or regularizer.charged_part(w).any():
+    if sizes.pulled != 0.0 or regularizer.penalised_part(w).any():
         underflow = UNDERFLOW * (1.0 + C) * (rows.rows + w.size)
 
     # v . w - R(w), the first part of bound (4), by the margins: v . w = C sum a_i z_i. The products
@@ -699,7 +699,7 @@ def bound_conjugate(
     else:
         # Weights are computed from the pull.
         rounded = drift + 4.0 * UNIT * norm_of(pull)
-        norm = norm_of(regularizer.charged_part(regularizer.weights(pull)))
+        norm = norm_of(regularizer.penalised_part(regularizer.weights(pull)))
     direct = Bounded(value, gamma(w.size + 4.0) * value + growth_of_square(norm, rounded + shift))
     if not regularizer.is_plain or through.off == math.inf:
         return direct

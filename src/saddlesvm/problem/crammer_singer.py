@@ -70,7 +70,7 @@ class JointProblem(Problem):
     ``y`` holds class numbers, and `joint` is the loss of all scores.
 
     It passes over rows in memory or in files. Over files, each part of a pass is a problem in
-    memory of its own (:meth:`of_part`).
+    memory of its own (:meth:`restrict_to_part`).
 
     Attributes
     ----------
@@ -245,8 +245,8 @@ def score_sums(
     """
     own = problem.in_layout(W)
 
-    def of_part(part: Part, found: np.ndarray) -> None:
-        local = problem.of_part(part)
+    def add_part(part: Part, found: np.ndarray) -> None:
+        local = problem.restrict_to_part(part)
         for block, codes, weights in local.blocks(np.float64, SMALLER):
             scores = block.scores(own)
             # The scores are computed once for all multiples of W.
@@ -259,7 +259,7 @@ def score_sums(
                 found[-2:] += pairs.sum(), np.abs(pairs).sum()
 
     with problem.blas():
-        return problem.passes.total(of_part, len(factors) + 2)
+        return problem.passes.total(add_part, len(factors) + 2)
 
 
 def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -99,12 +99,12 @@ class Intercept:
         return 0.0
 
     @property
-    def of_block(self) -> Intercept:
+    def block_intercept(self) -> Intercept:
         """The intercept of a block's problem, with the dual variables of other rows fixed."""
         return self
 
     def penalised_part(self, w: np.ndarray) -> np.ndarray:
-        """The part of w, shape (d + 1,) or (K, d + 1), that the regulariser sees."""
+        """Return the part of w, shape (d + 1,) or (K, d + 1), that the regulariser charges."""
         return w
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -201,7 +201,7 @@ class Free(Intercept):
         return self.scale**2
 
     @property
-    def of_block(self) -> Intercept:
+    def block_intercept(self) -> Intercept:
         """A regularised intercept: :func:`move_offset` penalises the way from the multiplier."""
         return Regularized(self.scale)
 

@@ -126,7 +126,7 @@ class MultinomialProblem(JointProblem):
     def class_sums(self) -> ClassSums:
         """Sums over the rows of each class, by a pass of its own."""
         return reduce(
-            ClassSums.plus, self.passes.each(lambda part: self.of_part(part)._class_sums())
+            ClassSums.plus, self.passes.each(lambda part: self.restrict_to_part(part)._class_sums())
         )
 
     def _class_sums(self) -> ClassSums:
@@ -161,7 +161,8 @@ class MultinomialProblem(JointProblem):
         """Pass over the rows once, at the weights W in the layout of the rows."""
         with self.blas():
             return reduce(
-                Response.plus, self.passes.each(lambda part: self.of_part(part)._response(W))
+                Response.plus,
+                self.passes.each(lambda part: self.restrict_to_part(part)._response(W)),
             )
 
     def _response(self, W: np.ndarray) -> Response:

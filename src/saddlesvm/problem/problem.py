@@ -203,8 +203,8 @@ class Problem(Weighted):
     share : float
         The factor of objectives in the C form for their report, see :class:`Strength`.
     fixed : ndarray of shape (d + 1,) or (0,)
-        The pull of rows that are left out, and whose multipliers stand still: the primal is less by
-        ``fixed . w``.
+        The pull of rows that are left out because their multipliers are known: ``fixed . w`` is
+        subtracted from the primal objective.
     place : Passes, optional
         The place of the rows, if they are not plain arrays; `X` then holds no values, or is mapped
         from files.
@@ -309,7 +309,7 @@ class Problem(Weighted):
         return Regularizer(self.penalty, self.intercept, self.fixed)
 
     def scale_pull(self, pull: np.ndarray) -> np.ndarray:
-        """Return C times the sum `pull`, in place, plus the pull that stands still."""
+        """Return C times the sum `pull`, in place, plus the pull of the rows that are left out."""
         pull *= self.C
         if self.fixed.size:
             pull += self.fixed
@@ -378,7 +378,7 @@ class Problem(Weighted):
         )
 
     @cached_property
-    def of_members(self) -> Pointwise:
+    def member_terms(self) -> Pointwise:
         """Loss, labels and weights of the members only."""
         return Pointwise(self.loss, self.gather(self.y), self.gather(self.weights), self.in_arrays)
 
@@ -394,33 +394,35 @@ class Problem(Weighted):
         best[:] = alpha
         return best
 
-    def of_part(self, part: Part) -> Self:
+    def restrict_to_part(self, part: Part) -> Self:
         """Return the problem of a part of a pass, with all other dual variables fixed."""
         if part.X is self.X:
             return self
-        return self.over(
+        return self.replace_rows(
             part.X, part.pick(self.y), part.pick(self.weights), part.pick(self.norms), part.rows
         )
 
-    def of_block(self, block: RowBlock) -> Self:
+    def restrict_to_block(self, block: RowBlock) -> Self:
         """Return the problem of a block's rows."""
         weights = self.weights
         if weights.size:
             weights = block.gather(weights)
         norms = block.gather(self.norms)
-        return self.over(block.X, block.gather(self.y), weights, norms, self._members_of(block))
+        return self.replace_rows(
+            block.X, block.gather(self.y), weights, norms, self._members_of(block)
+        )
 
-    def of_rows(self, X: Rows, chosen: np.ndarray) -> Self:
+    def restrict_to_rows(self, X: Rows, chosen: np.ndarray) -> Self:
         """Return the problem of some rows, whose values are X."""
         members = np.arange(chosen.size, dtype=np.int32)
-        return self.over(
+        return self.replace_rows(
             X, self.y[chosen], weights_at(self.weights, chosen), self.norms[chosen], members
         )
 
-    def over(
+    def replace_rows(
         self, X: Rows, y: np.ndarray, weights: np.ndarray, norms: np.ndarray, members: np.ndarray
     ) -> Self:
-        """The problem of some rows in memory; it reports its objectives in the C form."""
+        """Return the problem of some rows in memory; it reports its objectives in the C form."""
         # The place, its rooms and the user's form of the objective belong to all rows only.
         return replace(
             self,
@@ -433,11 +435,11 @@ class Problem(Weighted):
             rooms=NO_ROOM,
             uses_lambda=False,
             share=1.0,
-            intercept=self.intercept.of_block,
+            intercept=self.intercept.block_intercept,
         )
 
     def _members_of(self, block: RowBlock) -> np.ndarray:
-        """The rows of a block that take part, in the numbering of the block."""
+        """Return the rows of a block that take part, in the numbering of the block."""
         if self.members.size == self.y.size:
             return np.arange(block.size, dtype=np.int32)
         pieces = [np.empty(0, dtype=np.int32)]
@@ -485,7 +487,7 @@ class Problem(Weighted):
         return max(1.0, self.X.n_values / max(1, self.X.n_rows))
 
     def describe(self) -> str:
-        """A line that says which problem this is."""
+        """Return a line that says which problem this is."""
         return (
             f"{loss_name(self.loss)} loss, {self.members.size:,} rows x "
             f"{self.n_features:,} features, "
@@ -599,7 +601,7 @@ def make_problem(
 
 
 def label_type(y: np.ndarray) -> type[np.int8 | np.int16 | np.int32]:
-    """The type with the fewest bytes that holds labels, or class numbers."""
+    """Return the type with the fewest bytes that holds labels, or class numbers."""
     most = max(float(y.max(initial=0)), -float(y.min(initial=0)))
     return next(kind for kind in (np.int8, np.int16, np.int32) if most <= np.iinfo(kind).max)
 

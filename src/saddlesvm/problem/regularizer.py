@@ -74,7 +74,7 @@ class Regularizer:
         vars(self)["charges_intercept"] = charges_intercept
         vars(self)["is_half_square"] = is_plain and charges_intercept and not self.fixed.size
 
-    def charged_part(self, w: np.ndarray) -> np.ndarray:
+    def penalised_part(self, w: np.ndarray) -> np.ndarray:
         """Return the part of w that R charges: all but the weight of a free intercept."""
         if self.charges_intercept:
             return w
@@ -98,7 +98,7 @@ class Regularizer:
 
     def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
         """Return the derivative of R at w along a direction, for half a square."""
-        slope = float(self.charged_part(w) @ self.charged_part(direction))
+        slope = float(self.penalised_part(w) @ self.penalised_part(direction))
         if self.fixed.size:
             slope -= float(self.fixed @ direction)
         return slope
@@ -106,23 +106,23 @@ class Regularizer:
     def _penalty_of(self, w: np.ndarray) -> float:
         """Return R(w) without the pull of fixed rows."""
         if self.is_plain:
-            return 0.5 * square(self.charged_part(w))
+            return 0.5 * square(self.penalised_part(w))
         factor, l1 = self.penalty.factors()
         size = l1 * float(np.abs(w[:-1]).sum())
         size += self.intercept_factors[1] * self._intercept_size(w)
-        return 0.5 * factor * square(self.charged_part(w)) + size
+        return 0.5 * factor * square(self.penalised_part(w)) + size
 
     def conjugate(self, v: np.ndarray) -> float:
         """Return ``R*(v)``."""
         if self.is_plain:
-            return 0.5 * square(self.charged_part(v))
+            return 0.5 * square(self.penalised_part(v))
         return self.conjugate_along(v)(1.0)
 
     def conjugate_along(self, v: np.ndarray) -> Callable[[float], float]:
         """Return the function of a factor that computes ``R*(factor v)``."""
         if self.is_plain:
             # R*(t v) = t^2 R*(v) for half a square.
-            half = 0.5 * square(self.charged_part(v))
+            half = 0.5 * square(self.penalised_part(v))
             return lambda factor: factor * factor * half
         factor, l1 = self.penalty.factors()
         sizes = np.abs(v[:-1])
@@ -157,9 +157,9 @@ class Regularizer:
     def fenchel_gap(self, w: np.ndarray, v: np.ndarray) -> float:
         """Return ``R(w) + R*(v) - w.v >= 0`` without a free intercept: zero if w belongs to v."""
         if self.is_plain:
-            return 0.5 * square(self.charged_part(w - v))
-        weights = self.charged_part(w)
-        pull = self.charged_part(v)
+            return 0.5 * square(self.penalised_part(w - v))
+        weights = self.penalised_part(w)
+        pull = self.penalised_part(v)
         return self._penalty_of(w) + self.conjugate(v) - inner(weights, pull)
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
@@ -176,7 +176,7 @@ class Regularizer:
     def domain_scale(self, v: np.ndarray) -> float:
         """Return the largest factor in [0, 1] with which ``R*(factor v)`` is finite."""
         factor, l1 = self.penalty.factors()
-        strongest = float(np.abs(self.charged_part(v)).max(initial=0.0))
+        strongest = float(np.abs(self.penalised_part(v)).max(initial=0.0))
         if factor > 0.0 or strongest <= l1:
             return 1.0
         return l1 / strongest

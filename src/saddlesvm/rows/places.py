@@ -98,7 +98,7 @@ class Memory:
             self.values_per_row = self.matrix.nnz / max(1, self.n)
             self.block = max(LEAST_ROWS, int(IN_CACHE / max(1.0, self.values_per_row)))
             if self.matrix.dtype == FLOAT64 or self.n <= self.block:
-                self.matrix = with_kind(self.matrix, FLOAT64)
+                self.matrix = convert_kind(self.matrix, FLOAT64)
                 # SciPy's products read rows once: blocks gain nothing if none is widened.
                 self.block = max(1, self.n)
 
@@ -106,11 +106,15 @@ class Memory:
         """Return some rows, by a slice or by numbers, in a precision; by default the place's."""
         if self.matrix is None:
             assert isinstance(self.X, Dense)
-            wanted = self.kind if kind is None else np.dtype(kind)
+            wanted = self.kind
+            if kind is not None:
+                wanted = np.dtype(kind)
             values = self.X.values[rows if self.whole else self.members[rows]]
-            return values if values.dtype == wanted else widen(values, wanted)
+            if values.dtype == wanted:
+                return values
+            return widen(values, wanted)
         if not isinstance(rows, slice):
-            return with_kind(self.matrix[rows], self.kind)
+            return convert_kind(self.matrix[rows], self.kind)
         if self.matrix.dtype == self.kind and rows.stop - rows.start == self.n:
             return self.matrix
         # Values are widened into an array that the next block uses again: new memory takes longer.
@@ -142,14 +146,14 @@ class Memory:
             yield part, self.read(part if rows.size == self.n else rows[part])
 
     def pull_some(self, rows: np.ndarray, A: np.ndarray) -> np.ndarray:
-        """``sum_i a_i x_i`` over some rows, of which A has the dual variables."""
+        """Return ``sum_i a_i x_i`` over some rows, of which A has the dual variables."""
         pulled = np.zeros((self.d + 1, *A.shape[1:]))
         for part, block in self.some_blocks(rows):
             pulled += self.pull(block, A[part])
         return pulled
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
-        """``x_i . W`` of the rows of a block, the intercept included."""
+        """Return ``x_i . W`` of the rows of a block, the intercept included."""
         # Several classes share the visit to each stored value.
         if self.is_sparse and W.ndim == 2:
             of_classes = np.empty((block.shape[0], W.shape[1]))
@@ -167,7 +171,7 @@ class Memory:
         return rows
 
     def pull(self, block: object, A: np.ndarray) -> np.ndarray:
-        """``sum_i a_i x_i`` over the rows of a block, shape (d + 1,) or (d + 1, K)."""
+        """Return ``sum_i a_i x_i`` over the rows of a block, shape (d + 1,) or (d + 1, K)."""
         if self.is_sparse and A.ndim == 2:
             of_classes = np.zeros((self.d + 1, A.shape[1]))
             sparse_add(self.kernel_rows(block), 0, np.ascontiguousarray(A), of_classes)
@@ -187,7 +191,7 @@ class Memory:
         return self.transposed
 
     def gram(self, rows: np.ndarray, bends: np.ndarray, kind: DTypeLike) -> np.ndarray:
-        """``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
+        """Return ``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
         found = np.zeros((self.d + 1, self.d + 1), order="F")
         if isinstance(self.X, CSR) and self.d > DENSE_ENOUGH * self.values_per_row:
             chosen = rows if self.whole else self.members[rows]
@@ -229,7 +233,8 @@ class Memory:
 
     def weigh(self, block: Any, roots: np.ndarray, kind: object) -> tuple[Any, Any]:
         """Multiply gathered rows by a number each, in place; return them and these numbers."""
-        block = block.toarray() if self.matrix is not None else block
+        if self.matrix is not None:
+            block = block.toarray()
         block = block.astype(kind, copy=False)
         block *= roots[:, None]
         return block, roots
@@ -269,7 +274,7 @@ class Memory:
         """Copy some rows; their blocks keep the precision of this place."""
         if self.matrix is not None:
             # A copy is needed anyway; one in double precision is read in one piece.
-            some = with_kind(self.matrix[rows], FLOAT64)
+            some = convert_kind(self.matrix[rows], FLOAT64)
             return Memory(as_rows(some, self.constant), np.arange(rows.size))
         taken = Memory(
             self.X.take(rows if self.whole else self.members[rows]), np.arange(rows.size)
@@ -280,7 +285,7 @@ class Memory:
         return taken
 
 
-class Elsewhere(Memory):
+class RowsByPasses(Memory):
     """Rows that only passes reach, so that equations are solved by products.
 
     Parameters
@@ -304,19 +309,19 @@ class Elsewhere(Memory):
         yield slice(0, self.n), None
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
-        """``x_i . W`` of the rows, the intercept included."""
+        """Return ``x_i . W`` of the rows, the intercept included."""
         found: np.ndarray = self.passes.margins(W)
         return found
 
     def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
-        """``sum_i a_i x_i`` over the rows."""
+        """Return ``sum_i a_i x_i`` over the rows."""
         spread = np.zeros(self.passes.shape[0])
         spread[self.members] = A
         found: np.ndarray = self.passes.pull(spread)
         return found
 
     def pull_some(self, rows: np.ndarray, A: np.ndarray) -> np.ndarray:
-        """``sum_i a_i x_i`` over some rows."""
+        """Return ``sum_i a_i x_i`` over some rows."""
         spread = np.zeros(self.passes.shape[0])
         spread[self.members[rows]] = A
         found: np.ndarray = self.passes.pull(spread)
@@ -329,10 +334,10 @@ class Elsewhere(Memory):
 
     def take(self, rows: np.ndarray) -> Memory:
         """Return some of the rows, where they are."""
-        return Elsewhere(self.passes.select(self.members[rows]))
+        return RowsByPasses(self.passes.select(self.members[rows]))
 
 
-def with_kind(matrix: sparse.csr_array, kind: np.dtype) -> sparse.csr_array:
+def convert_kind(matrix: sparse.csr_array, kind: np.dtype) -> sparse.csr_array:
     """Return a sparse matrix in a precision; SciPy's own way sorts each row as well."""
     data = matrix.data.astype(kind, copy=False)
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -231,7 +231,7 @@ class TakenProblem(NamedTuple):
             weights,
             norms,
             np.arange(y.size, dtype=np.int32),
-            intercept.of_block,
+            intercept.block_intercept,
             y.size,
             fixed=fixed if fixed.any() else np.empty(0),
         )

@@ -276,7 +276,7 @@ class Blocks(OverFiles):
 
     def visit(self, problem: Problem, state: BlocksState, block: RowBlock) -> None:
         """Add a block's losses at the judged weights, and improve its dual variables."""
-        local = problem.of_block(block)
+        local = problem.restrict_to_block(block)
         alpha = block.gather(state.alpha)
         # The losses of the judged weights come first, while the block is in the cache.
         z = _judged_margins(local, block, state.judged)
@@ -298,7 +298,7 @@ class Blocks(OverFiles):
         """Descend over the rows kept in this sweep, while all others stand still."""
         kept = state.kept
         if kept.size:
-            local = problem.of_rows(stacked_rows(state.values), kept)
+            local = problem.restrict_to_rows(stacked_rows(state.values), kept)
             alpha = state.alpha[kept]
             before = _sum_conjugates(local, alpha)
             # KEPT_VISITS for each row of all, as visits for each kept row.

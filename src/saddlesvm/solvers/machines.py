@@ -71,7 +71,7 @@ class Binary:
     @classmethod
     def from_problem(cls, problem: Problem) -> Self:
         """Return the machine of a problem's rows."""
-        terms = problem.of_members
+        terms = problem.member_terms
         return cls(problem.loss, terms.y, terms.weights if terms.weights.size else 1.0)
 
     def take(self, rows: np.ndarray | slice) -> Self:

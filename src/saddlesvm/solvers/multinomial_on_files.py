@@ -98,7 +98,7 @@ class MultinomialOnFiles(Sweeps):
         n = problem.members.size
         if n_blocks < FEWEST_BLOCKS or n / n_blocks < ENOUGH * len(method.at):
             return
-        local = problem.of_block(read_sample(problem))
+        local = problem.restrict_to_block(read_sample(problem))
         s = local.gather(local.weights)
         codes = local.gather(local.codes)
         lengths = local.gather(local.lengths)

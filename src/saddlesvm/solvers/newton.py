@@ -45,7 +45,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import Margins
 from saddlesvm.problem.sums import conjugate_sum, dual_weights, margins
 from saddlesvm.rows.device import refuse_device
-from saddlesvm.rows.places import FLOAT64, IN_CACHE, Elsewhere, Memory
+from saddlesvm.rows.places import FLOAT64, IN_CACHE, Memory, RowsByPasses
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array, start_alpha
@@ -887,5 +887,5 @@ def place_of(problem: Any) -> Memory:
         place: Memory = problem.passes.blocks_of()
         return place
     if not problem.holds_rows:
-        return Elsewhere(problem.passes)
+        return RowsByPasses(problem.passes)
     return Memory(problem.X, problem.members)

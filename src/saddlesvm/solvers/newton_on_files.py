@@ -156,7 +156,7 @@ class NewtonOnFiles(Sweeps):
             return
         block = read_sample(problems[0])
         for problem, state in due:
-            local = problem.of_block(block)
+            local = problem.restrict_to_block(block)
             state.rows_touched += local.members.size
             if not local.members.size:
                 continue
@@ -172,7 +172,7 @@ class NewtonOnFiles(Sweeps):
         if method.at.any():
             # The width at which about half the room is filled, by the margins of the sample.
             z = margins(local, method.at)
-            method.width = width_of(local.of_members, z, 0.5 * FILLED * method.room)
+            method.width = width_of(local.member_terms, z, 0.5 * FILLED * method.room)
             return
         question = method.sample_question(method.most / max(local.members.size, 1))
         found = question.empty()

@@ -84,7 +84,7 @@ class SmoothedTerms(NamedTuple):
 
 def smoothed_terms(problem: Problem, centre: np.ndarray = NO_CENTRE, q: float = 0.0) -> SmoothedTerms:
     """The terms of a problem's members, with a proximal term whose centre has a place for each member."""
-    loss, y, weights, _ = problem.of_members
+    loss, y, weights, _ = problem.member_terms
     small = problem.is_small and (q == 0.0 or methods_of(loss).dual_step is not None)
     return SmoothedTerms(loss, y, weights, problem.C, centre, q, not is_smooth(loss), small)
 

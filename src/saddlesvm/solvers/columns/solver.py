@@ -390,7 +390,7 @@ class Columns(SolverBase):
         # A free intercept is set to its best value, so that the multipliers' sum is zero.
         if state.q == 0.0 and kind.constrained:
             shift = kind.best(
-                problem.of_members,
+                problem.member_terms,
                 np.arange(state.z.size, dtype=problem.members.dtype),
                 state.z,
                 0.0,

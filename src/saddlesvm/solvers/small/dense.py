@@ -81,7 +81,7 @@ class Small:
     """
 
     def __init__(self, problem: Problem) -> None:
-        terms = problem.of_members
+        terms = problem.member_terms
         self.problem = problem
         self.C = problem.C
         self.loss = problem.loss
