@@ -81,10 +81,10 @@ def test_a_time_limit_is_shared_fairly(monkeypatch):
     clock = multiclass.SharedTime(12.0, problems=4, jobs=2)
     assert clock.share() == pytest.approx(6.0)
     now[0] += 2.0
-    clock.done()
-    clock.done()
+    clock.count_done()
+    clock.count_done()
     assert clock.share() == pytest.approx(10.0)
-    clock.done()
+    clock.count_done()
     assert clock.share() == pytest.approx(10.0)
     now[0] += 20.0
     assert 0.0 < clock.share() < 1e-6

@@ -22,7 +22,7 @@ LOSSES = ("hinge", "squared_hinge", "logistic")
 @pytest.fixture
 def no_time(monkeypatch: Any) -> None:
     """No time is left after the first sub-problem."""
-    monkeypatch.setattr(sub_problems.SharedTime, "over", lambda clock: clock.begun)
+    monkeypatch.setattr(sub_problems.SharedTime, "is_over", lambda clock: clock.has_begun)
 
 
 def data() -> tuple[np.ndarray, np.ndarray]:

@@ -110,7 +110,7 @@ def first_point(problem: KernelProblem) -> np.ndarray:
     density, or of the difference of two). Each group is filled in the order of its values.
     """
     beta = np.zeros(problem.n)
-    groups = [(rows, intercept.total) for rows, intercept in problem.sides]
+    groups = [(rows, intercept.total) for rows, intercept in problem.all_groups]
     if not any(total for _, total in groups):
         return beta
     # The rough model: the sum of each group, spread over a sample of its rows.
@@ -136,7 +136,7 @@ def first_state(problem: KernelProblem, start: KernelPoint | None, seed: int) ->
     low, high = problem.box()
     beta = first_point(problem) if start is None else nearest_feasible(problem, start.beta)
     table = problem.table
-    groups = len(problem.sides)
+    groups = len(problem.all_groups)
     return KernelState(
         w=np.empty(0),
         active=problem.n,
@@ -171,7 +171,7 @@ def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelE
     w is as good as zero.
     """
     state.f = evaluation.margins.copy()
-    if any(side.intercept.total for side in problem.sides):
+    if any(group.intercept.total for group in problem.all_groups):
         # ||w||^2 = beta' f beside (sum_i |beta_i| ||x_i||)^2, the largest that it could be.
         largest_norm = np.abs(state.beta) @ problem.sizes_at_rows(problem.errors.lengths)
         squared_norm = state.beta @ state.f
@@ -181,20 +181,20 @@ def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelE
 def measure(problem: KernelProblem, state: KernelState) -> None:
     """Compute the offsets, violation and gap of f; rows set aside count as without loss."""
     at_work = state.at_work
-    side_of = problem.side_of[at_work]
+    group_of = problem.group_of[at_work]
     parts: list[np.ndarray] = [at_work]
     if problem.groups:
-        parts = [at_work[side_of == k] for k in range(len(problem.sides))]
+        parts = [at_work[group_of == k] for k in range(len(problem.all_groups))]
     measure_gap(problem, state, parts)
     # The violation: of each slope alone, or of two slopes whose coefficients move together.
     rise, fall = dual_slopes(problem, state, at_work)
     may_rise, may_fall = find_movable(state)
     state.violation = 0.0
-    for k, side in enumerate(problem.sides):
-        group = slice(None) if not problem.groups else side_of == k
-        up = float(rise[group][may_rise[group]].max(initial=-np.inf))
-        down = float(fall[group][may_fall[group]].min(initial=np.inf))
-        if side.intercept.constrained:
+    for k, group in enumerate(problem.all_groups):
+        own = slice(None) if not problem.groups else group_of == k
+        up = float(rise[own][may_rise[own]].max(initial=-np.inf))
+        down = float(fall[own][may_fall[own]].min(initial=np.inf))
+        if group.intercept.constrained:
             state.steepest[k] = (up, down)
             state.violation = max(state.violation, up - down)
         else:
@@ -209,11 +209,11 @@ def measure_gap(problem: KernelProblem, state: KernelState, parts: list[np.ndarr
     paid = 0.0
     conjugates = 0.0
     half_norm = 0.0
-    for k, (part, side) in enumerate(zip(parts, problem.sides, strict=True)):
+    for k, (part, group) in enumerate(zip(parts, problem.all_groups, strict=True)):
         z = state.f[part]
-        state.offsets[k] = side.intercept.best(terms, part, z, float(state.offsets[k]))
+        state.offsets[k] = group.intercept.best(terms, part, z, float(state.offsets[k]))
         sums = loss_sums(terms, part, z, state.offsets[k], alpha)
-        paid += sums.paid + side.intercept.paid(float(state.offsets[k]))
+        paid += sums.paid + group.intercept.paid(float(state.offsets[k]))
         conjugates += sums.conjugates
         # Half the squared norm is (1/2) beta' f = (C / 2) sum_i a_i f_i.
         half_norm += 0.5 * problem.C * sums.products
@@ -231,7 +231,7 @@ def dual_slopes(
     Both are ``-(g + b)``, but for a tube.
     """
     beta = state.beta[rows]
-    offsets = state.offsets[problem.side_of[rows]]
+    offsets = state.offsets[problem.group_of[rows]]
     slope = problem.y[rows] - state.f[rows] - state.ridge[rows] * beta - offsets
     if problem.tube == 0.0:
         return slope, slope

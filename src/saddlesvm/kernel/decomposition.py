@@ -163,7 +163,7 @@ class Decomposition(SolverBase):
         """Take steps over all rows as a single working set."""
         # Order the rows group by group.
         order = problem.group_order
-        starts = np.searchsorted(problem.side_of[order], np.arange(len(problem.sides) + 1))
+        starts = np.searchsorted(problem.group_of[order], np.arange(len(problem.all_groups) + 1))
         beta = state.beta[order]
         ridge = state.ridge[order]
         y = problem.y[order]
@@ -238,7 +238,7 @@ class Decomposition(SolverBase):
         ridge = state.ridge[rows]
         # All other rows act through the gradient g = f + r beta - y alone.
         g = state.f[rows] + ridge * beta - problem.y[rows]
-        starts = np.searchsorted(problem.side_of[rows], np.arange(len(problem.sides) + 1))
+        starts = np.searchsorted(problem.group_of[rows], np.arange(len(problem.all_groups) + 1))
         box = (state.low[rows], state.high[rows])
         program = program_over(submatrix(table, slots, columns), ridge, box, problem.tube, starts)
         program = program._replace(offset=offset)
@@ -292,7 +292,7 @@ class Decomposition(SolverBase):
         # In ascending order, so that the gathering of their matrix reads the kernel rows in order.
         chosen = np.sort(self.choose_working_set(problem, state))
         if problem.groups:
-            chosen = chosen[np.argsort(problem.side_of[state.at_work[chosen]], kind="stable")]
+            chosen = chosen[np.argsort(problem.group_of[state.at_work[chosen]], kind="stable")]
         slots = state.rows.fetch(chosen)
         table = state.rows.table
         rows = state.at_work[chosen]
@@ -325,7 +325,8 @@ class Decomposition(SolverBase):
             return self.first_working_set(problem, state, min(block, most // 2))
         rise, fall = violation_scores(problem, state)
         parts = [
-            np.flatnonzero(problem.side_of[state.at_work] == k) for k in range(len(problem.sides))
+            np.flatnonzero(problem.group_of[state.at_work] == k)
+            for k in range(len(problem.all_groups))
         ]
         # A cache without room for two pairs of each group: the most violating pair only.
         if most < 2 * PAIR * len(parts):
@@ -460,7 +461,7 @@ def violation_scores(problem: KernelProblem, state: KernelState) -> tuple[np.nda
     # With a free intercept a beta rises only as another falls: subtract that one's best slope.
     rise, fall = dual_slopes(problem, state, state.at_work)
     may_rise, may_fall = find_movable(state)
-    up, down = state.steepest[problem.side_of[state.at_work]].T
+    up, down = state.steepest[problem.group_of[state.at_work]].T
     return np.where(may_rise, rise - down, -np.inf), np.where(may_fall, up - fall, -np.inf)
 
 

@@ -109,7 +109,7 @@ def certify_values(
 
 def find_offsets(problem: KernelProblem, f: np.ndarray) -> np.ndarray:
     """Return the best offset of each group for the values f of a model at the rows."""
-    offsets = np.zeros((1, len(problem.sides)))
+    offsets = np.zeros((1, len(problem.all_groups)))
     if problem.intercept.constrained:
         order = problem.group_order
         best_offsets(judged_rows(problem), boxed_loss(problem.loss), FIRST, f[order], offsets)
@@ -119,8 +119,8 @@ def find_offsets(problem: KernelProblem, f: np.ndarray) -> np.ndarray:
 def judged_rows(problem: KernelProblem) -> JudgedRows:
     """Return the rows of a problem, group by group, as sums of certificates take them."""
     order = problem.group_order
-    totals = [side.intercept.total for side in problem.sides]
-    ends = np.cumsum([0] + [side.rows.size for side in problem.sides])
+    totals = [group.intercept.total for group in problem.all_groups]
+    ends = np.cumsum([0] + [group.rows.size for group in problem.all_groups])
     # The lengths include the virtual feature of a regularised intercept.
     lengths = np.sqrt(problem.sizes_at_rows(problem.errors.lengths) ** 2 + problem.offset)
     return JudgedRows(
@@ -169,7 +169,7 @@ def certificate_of_values(
     judged = judged_rows(problem)
     order = problem.group_order
     point = (model.values[order], model.slips[order], beta[order], alpha[order])
-    numbers = np.empty((1, COMMON + PLACES * len(problem.sides)))
+    numbers = np.empty((1, COMMON + PLACES * len(problem.all_groups)))
     certificate_sums(judged, boxed_loss(problem.loss), FIRST, point, offsets[None, :], numbers)
     # The dual variables of a group with a free intercept have a given sum.
     totals: list[float] = []
@@ -232,7 +232,7 @@ def expansion_of(
     is_exact[problem.points_of(np.flatnonzero(beta))] = True
     found = replace(np.flatnonzero(is_exact))
     offsets = find_offsets(problem, found.values) if given is None else given
-    z = found.values + offsets[problem.side_of]
+    z = found.values + offsets[problem.group_of]
     pays = problem.points_of(np.flatnonzero(may_pay(problem.terms, z, found.slips)))
     return replace(np.unique(pays[~is_exact[pays]]))
 
@@ -264,7 +264,7 @@ def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     """Return `beta` within its box, with the required sum of each group with a free intercept."""
     low, high = problem.box()
     clipped = np.clip(beta, low, high)
-    for rows, intercept in problem.sides:
+    for rows, intercept in problem.all_groups:
         if intercept.constrained:
             alpha = intercept.balance(problem.terms, rows, clipped / problem.C)
             clipped = np.clip(alpha * problem.C, low, high)
@@ -277,7 +277,7 @@ evaluate.register(KernelProblem, evaluate_kernel)
 @candidates.register(KernelProblem)
 def multiples_of_kernel_models(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
     """Yield multiples of a model within the bounds of the dual; none if the dual has given sums."""
-    if any(side.intercept.total for side in problem.sides):
+    if any(group.intercept.total for group in problem.all_groups):
         return
     # The multiple zero: the best constant model.
     nothing = np.zeros(problem.n)

@@ -19,7 +19,7 @@ from saddlesvm.kernel.kernel_problem import (
     FEW,
     KernelFacts,
     KernelProblem,
-    has_shared,
+    can_share_matrix,
     make_kernel_problem,
 )
 from saddlesvm.kernel.mercer import Kernel, Matrix, gram
@@ -70,7 +70,7 @@ def shares_matrix(
     kernel: Kernel, X: Matrix, problems: Sequence[SubProblem], machine: Machine, megabytes: float
 ) -> bool:
     """Return True if pairs of classes are quicker with a kernel matrix of all points."""
-    if not has_shared(kernel, X, megabytes):
+    if not can_share_matrix(kernel, X, megabytes):
         return False
     if not isinstance(problems, Pairs) or machine is not PLAIN or not has_maker(kernel, X):
         return True
@@ -208,7 +208,7 @@ class KernelRows:
 
         def pick(points: np.ndarray, beta: np.ndarray) -> Coefficients:
             """Return the coefficients of a small problem that has ended."""
-            fits.clock.done()
+            fits.clock.count_done()
             return pick_support(points, beta)
 
         return [SmallPairs(bundle, task, fits.batch_of, pick) for bundle in bundles]
@@ -222,7 +222,7 @@ class KernelRows:
         options = self.options
         solver = fits.solver
         is_default = self.starts is None and fits.limits.gap == 0.0 and options.get("lam") is None
-        if not (is_default and fits.unwatched) or type(solver) is not Decomposition:
+        if not (is_default and fits.is_unwatched) or type(solver) is not Decomposition:
             return False
         weights = options["weights"]
         has_positive_weights = weights is None or bool((weights > 0.0).all())

@@ -92,7 +92,7 @@ class KernelFacts(NamedTuple):
         return KernelFacts(self.gram[np.ix_(chosen, chosen)], self.errors.select(chosen))
 
 
-def has_shared(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
+def can_share_matrix(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
     """Return True if the kernel matrix fits into the cache, and takes a matrix product."""
     return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS
 
@@ -211,22 +211,22 @@ class KernelProblem(Weighted):
         return np.arange(self.n, dtype=np.int32)
 
     @cached_property
-    def sides(self) -> tuple[Group, ...]:
+    def all_groups(self) -> tuple[Group, ...]:
         """The groups; a single group of all rows if there are none."""
         return self.groups or (Group(self.members, self.intercept),)
 
     @cached_property
-    def side_of(self) -> np.ndarray:
+    def group_of(self) -> np.ndarray:
         """The number of each row's group, shape (n,)."""
         found = np.zeros(self.n, dtype=np.int32)
-        for k, (rows, _) in enumerate(self.sides):
+        for k, (rows, _) in enumerate(self.all_groups):
             found[rows] = k
         return found
 
     @cached_property
     def group_order(self) -> np.ndarray:
         """The rows group by group, shape (n,)."""
-        return np.argsort(self.side_of, kind="stable") if self.groups else self.members
+        return np.argsort(self.group_of, kind="stable") if self.groups else self.members
 
     @cached_property
     def terms(self) -> Pointwise:
@@ -429,7 +429,7 @@ def _of_kernel(problem: KernelProblem, solver: object) -> dict[str, object]:
     X = problem.X
     arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
     kernel = problem.kernel
-    groups = [side.intercept.total for side in problem.sides]
+    groups = [group.intercept.total for group in problem.all_groups]
     return {
         "problem": problem.describe(),
         "loss": repr(problem.loss),

@@ -250,7 +250,7 @@ class NuClassification(Machine):
         """Return the coefficients with their signs, times rho, so that they have the given sum."""
         assert problem.views is not None
         signed = beta * problem.views.signs
-        given_sum = sum(side.intercept.total for side in problem.sides)
+        given_sum = sum(group.intercept.total for group in problem.all_groups)
         size = float(signed.sum())
         if size > 0.0:
             signed = signed * (given_sum / size)

@@ -3,9 +3,9 @@ cache.
 
 These rows steer a solver. So they are held in float32, as in LIBSVM, and computed in float32 if
 that is accurate enough. A certificate uses them only in :mod:`saddlesvm.kernel.rough_values`, with
-bounds on their errors. A product of a block of 64 to 512 rows
-with all active points runs at the speed of the processor's matrix multiplication; the same rows one
-after the other run at the speed of its memory.
+bounds on their errors. A product of a block of 64 to 512 rows with all active points runs at the
+speed of the processor's matrix multiplication; the same rows one after the other run at the speed
+of its memory.
 """
 
 from __future__ import annotations

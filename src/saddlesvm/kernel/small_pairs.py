@@ -394,7 +394,7 @@ class SmallPairs:
         self.pick = pick
         self.rest: Batch[FitResult] | None = None
         self.results: dict[int, FitResult] = {}
-        self.begun = False
+        self.has_begun = False
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
         """Solve all problems together while that pays; then fit the remaining problems singly."""
@@ -415,7 +415,7 @@ class SmallPairs:
 
     def begin(self) -> None:
         """Lay the problems out, at zero or at a first point that has the given sums."""
-        self.begun = True
+        self.has_begun = True
         self.programs, self.points = self.task.lay_out(self.task.classes[np.asarray(self.problems)])
         programs = self.programs
         count = len(self.problems)
@@ -505,7 +505,7 @@ class SmallPairs:
 
     def solve_together(self, stop: threading.Event) -> list[ProblemInWork] | None:
         """Solve and certify the problems that are left; return the problems whose gap is proven."""
-        if not self.begun:
+        if not self.has_begun:
             self.begin()
         if not self.live.size or self.round >= ROUNDS or stop.is_set():
             return None

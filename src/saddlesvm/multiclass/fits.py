@@ -131,7 +131,7 @@ class Fits:
         self.clock = SharedTime(self.limits.max_time, len(self.problems), self.jobs)
 
     @property
-    def unwatched(self) -> bool:
+    def is_unwatched(self) -> bool:
         """Return True if nobody looks on at the sub-problems, and only a gap ends a fit."""
         limits = self.limits
         has_limit = (
@@ -160,16 +160,16 @@ class Fits:
             # Fits that read the same blocks go on together: the time is a single share.
             if self.rows.reads_together:
                 self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
-            done = self.rows.solve_at_once(self) if self.unwatched else {}
+            done = self.rows.solve_at_once(self) if self.is_unwatched else {}
             left = [k for k in range(len(self.problems)) if k not in done]
             if left:
                 batches = self.rows.batch_together(self)
                 if batches is None:
-                    batches = self.in_turn(bundles_of(left, 1, self.jobs))
+                    batches = self.batches_in_turn(bundles_of(left, 1, self.jobs))
                 done.update(zip(left, drive_all(batches, self.jobs), strict=True))
             results = [done[k] for k in range(len(self.problems))]
             if self.limits.max_time is not None:
-                results = self.with_late(results)
+                results = self.add_late_models(results)
         finally:
             results = self.rows.complete(results)
         return results
@@ -203,25 +203,25 @@ class Fits:
 
     def take_result(self, fit: Fit) -> FitResult:
         """Return the result of an ended fit."""
-        self.clock.done()
+        self.clock.count_done()
         if self.bar:
             self.bar.next_problem()
         return self.rows.publish(self, fit, fit.result())
 
-    def in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
+    def batches_in_turn(self, bundles: Sequence[Sequence[int]]) -> Sequence[Batch[FitResult]]:
         """Return a batch for each bundle of sub-problems, which are solved in turn."""
         late = None if self.limits.max_time is None else self.is_late
         return [InTurn(bundle, self.begin, self.take_result, late) for bundle in bundles]
 
     def batch_of(self, problems: Sequence[int]) -> Batch[FitResult]:
         """Return a batch of some problems, solved in turn."""
-        return self.in_turn([problems])[0]
+        return self.batches_in_turn([problems])[0]
 
     def is_late(self) -> bool:
         """Return True if no time is left to begin another sub-problem."""
         return self.clock.is_over() and self.rows.without_weights(self.limits.tol) is not None
 
-    def with_late(self, results: list[FitResult]) -> list[FitResult]:
+    def add_late_models(self, results: list[FitResult]) -> list[FitResult]:
         """Put the models of sub-problems that were not begun in their places among the results."""
         left = [k for k, result in enumerate(results) if result is LATE]
         known = self.rows.without_weights(self.limits.tol) if left else None

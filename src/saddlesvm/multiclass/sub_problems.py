@@ -173,7 +173,7 @@ class SharedTime:
         self.reporting = min(SECONDS_TO_REPORT * problems, 0.5 * (seconds or 0.0))
         self.open = problems
         self.jobs = jobs
-        self.begun = False
+        self.has_begun = False
         self.lock = threading.Lock()
 
     def share(self) -> float | None:
@@ -182,15 +182,15 @@ class SharedTime:
             return None
         left = max(self.end - clock(), 1e-9)
         with self.lock:
-            self.begun = True
+            self.has_begun = True
             # Sub-problems that run at the same time use the same seconds.
             return left * min(1.0, self.jobs / max(self.open, 1))
 
     def is_over(self) -> bool:
         """Return True if no further sub-problem may begin; the first always may."""
-        return self.begun and self.end is not None and self.end - clock() <= self.reporting
+        return self.has_begun and self.end is not None and self.end - clock() <= self.reporting
 
-    def done(self) -> None:
+    def count_done(self) -> None:
         """Count a sub-problem as finished."""
         with self.lock:
             self.open -= 1
