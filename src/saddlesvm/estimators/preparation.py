@@ -138,7 +138,9 @@ class Preparation:
         self.kinds = table.kinds
         self.missing = missing
         kept = rows_without_gaps(table.X, self.kinds, missing, table.source, 0)
-        frame = table.X if kept is None else table.X[kept]
+        frame = table.X
+        if kept is not None:
+            frame = frame[kept]
         if not len(frame):
             raise DataError(f"{table.source}: every row has missing values: no row is left")
         self.before = transformers_for(table.kinds, "median" if missing == "median" else "mean")
@@ -154,8 +156,11 @@ class Preparation:
         DataError
             The steps before the estimator are not made for files.
         """
-        before = step_before(model) if isinstance(model, Pipeline) else None
-        estimator = model[-1] if isinstance(model, Pipeline) else model
+        before = None
+        estimator = model
+        if isinstance(model, Pipeline):
+            before = step_before(model)
+            estimator = model[-1]
         if getattr(estimator, "kernel", None) == "precomputed":
             raise DataError(f"{source}: takes values of a kernel: predict with it in Python")
         notes = getattr(estimator, "notes_", {})
@@ -182,7 +187,8 @@ class Preparation:
                 f"{source}: its rows go through a {kind} first: predict with it in Python"
             )
         names = getattr(estimator, "feature_names_in_", None)
-        preparation.names = None if names is None else list(names)
+        if names is not None:
+            preparation.names = list(names)
         return estimator, preparation
 
     @property
@@ -242,7 +248,9 @@ class Preparation:
         """Return a table with words, encoded; its columns stay in `frame`."""
         # The training rows were encoded while their columns were learnt.
         is_training = self.encoded is not None and self.encoded[0] is table.X
-        how = "error" if self.missing == "drop" and every_row else self.missing
+        how = self.missing
+        if how == "drop" and every_row:
+            how = "error"
         kept = rows_without_gaps(table.X, self.kinds, how, table.source, 0)
         if kept is not None:
             self.left_out = self.left_out or int((~kept).sum())
@@ -335,7 +343,9 @@ class Preparation:
         column = choose_label(file, label, list(self.kinds), self.label)
         self._check_columns(file, column)
         parts = []
-        n_bytes = WHOLE if file.n_bytes < PART_BYTES else PART_BYTES
+        n_bytes = PART_BYTES
+        if file.n_bytes < PART_BYTES:
+            n_bytes = WHOLE
         for frame, y, share in file.read_typed(n_bytes, self.kinds, column):
             if y is not None:
                 y = ready_labels(y, len(frame), source)
@@ -349,8 +359,11 @@ class Preparation:
 
         # Put the parts together.
         matrices = [part.X for part in parts]
-        is_sparse = sparse.issparse(matrices[0])
-        X = sparse.vstack(matrices, format="csr") if is_sparse else np.vstack(matrices)
+        X: Any
+        if sparse.issparse(matrices[0]):
+            X = sparse.vstack(matrices, format="csr")
+        else:
+            X = np.vstack(matrices)
         y = None
         if column is not None:
             y = np.concatenate([part.y for part in parts if part.y is not None])

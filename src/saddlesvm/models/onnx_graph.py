@@ -93,26 +93,34 @@ def to_onnx(model: Estimator, X: Any, **options: Any) -> Any:
         X = X.astype({name: np.float32 for name, kind in X.dtypes.items() if kind == np.float64})
     elif X is not None:
         X = np.asarray(X, dtype=np.float32)
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    made = scikit_learn_of(last)
-    wanted = dict(options.pop("options", None) or {})
-    own: dict[str, Any] = {"zipmap": False} if is_classifier(made) else {}
-    if isinstance(made, svm.SVC | svm.NuSVC):
-        own["raw_scores"] = True
-    elif isinstance(made, svm.LinearSVC):
-        # Without options, skl2onnx gives it one that it does not have.
-        own = {"nocl": False}
-    if own:
-        wanted[id(made)] = own | dict(wanted.pop(id(last), {}))
+    last = model
     if isinstance(model, Pipeline):
-        made = Pipeline([*model.steps[:-1], (model.steps[-1][0], made)])
+        last = model.steps[-1][1]
+    counterpart = make_counterpart(last)
+
+    # Options of the converter by the id of an estimator: scores as arrays; the user's come first.
+    converter_options = dict(options.pop("options", None) or {})
+    defaults: dict[str, Any] = {}
+    if is_classifier(counterpart):
+        defaults["zipmap"] = False
+    if isinstance(counterpart, svm.SVC | svm.NuSVC):
+        defaults["raw_scores"] = True
+    elif isinstance(counterpart, svm.LinearSVC):
+        # Without options, skl2onnx gives it one that it does not have.
+        defaults = {"nocl": False}
+    if defaults:
+        given = dict(converter_options.pop(id(last), {}))
+        converter_options[id(counterpart)] = defaults | given
+    converted = counterpart
+    if isinstance(model, Pipeline):
+        converted = Pipeline([*model.steps[:-1], (model.steps[-1][0], counterpart)])
     with warnings.catch_warnings():
         # skl2onnx reads the attributes of probabilities of every SVC.
         warnings.filterwarnings("ignore", "Attribute `prob", FutureWarning)
-        return skl2onnx_to_onnx(made, X, options=wanted or None, **options)
+        return skl2onnx_to_onnx(converted, X, options=converter_options or None, **options)
 
 
-def scikit_learn_of(model: Estimator) -> BaseEstimator:
+def make_counterpart(model: Estimator) -> BaseEstimator:
     """Return the fitted estimator of scikit-learn with the same labels and scores.
 
     Raises
@@ -140,7 +148,9 @@ def scikit_learn_of(model: Estimator) -> BaseEstimator:
 
 def _has_columns(model: Estimator, X: RowsLike) -> bool:
     """Return True if each column is an input, because a ``ColumnTransformer`` needs them apart."""
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    steps = [model]
+    if isinstance(model, Pipeline):
+        steps = [step for _, step in model.steps]
     return hasattr(X, "columns") and any(isinstance(step, ColumnTransformer) for step in steps)
 
 
@@ -207,7 +217,9 @@ def _with_weights(
 
 def _labels(classes: np.ndarray) -> np.ndarray:
     """Return the classes in the types of ONNX: int64 or text."""
-    return classes.astype(np.int64) if classes.dtype.kind in "biuf" else classes.astype(str)
+    if classes.dtype.kind in "biuf":
+        return classes.astype(np.int64)
+    return classes.astype(str)
 
 
 def _kernel_machine(model: Estimator, kind: type[BaseEstimator]) -> BaseEstimator:
@@ -219,8 +231,8 @@ def _kernel_machine(model: Estimator, kind: type[BaseEstimator]) -> BaseEstimato
             f"{', '.join(KERNELS)}"
         )
     classes = getattr(model, "classes_", None)
-    many = classes is not None and classes.size > 2
-    if many and model.break_ties:
+    has_many_classes = classes is not None and classes.size > 2
+    if has_many_classes and model.break_ties:
         raise ValueError(
             "ONNX has no counterpart for break_ties=True with more than two classes: fit without it"
         )
@@ -239,7 +251,9 @@ def _kernel_machine(model: Estimator, kind: type[BaseEstimator]) -> BaseEstimato
     made.fit_status_ = 0
     made.class_weight_ = np.empty(0)
     # scikit-learn keeps both signs: LIBSVM's scores of two classes are positive for the first.
-    sign = -1.0 if classes is not None and classes.size == 2 else 1.0
+    sign = 1.0
+    if classes is not None and classes.size == 2:
+        sign = -1.0
     made._dual_coef_ = sign * dual
     made._intercept_ = sign * made.intercept_
     made._gamma = float(kernel.gamma)
@@ -248,7 +262,9 @@ def _kernel_machine(model: Estimator, kind: type[BaseEstimator]) -> BaseEstimato
         made.offset_ = -model.intercept_
     made._probA = np.empty(0)
     made._probB = np.empty(0)
-    counts = [len(made.support_), 0] if classes is None else model.n_support_
+    counts: Any = [len(made.support_), 0]
+    if classes is not None:
+        counts = model.n_support_
     made._n_support = np.asarray(counts, dtype=np.int32)
     if classes is not None:
         made.classes_ = _labels(classes)

@@ -88,9 +88,8 @@ class ClassEquations(Equations):
         curvature = point.curvature
         self.forcing = EXACT if machine.kinked else FORCING
         if curvature is not None:
-            self.forcing = CAREFUL
-        if curvature is not None:
             # The pass has taken some rows along, with the weight of all.
+            self.forcing = CAREFUL
             assert curvature.few is not None
             assert curvature.machine is not None
             self.bent = curvature.bent
@@ -110,11 +109,16 @@ class ClassEquations(Equations):
         # So many rows are enough: of more, every stride-th is taken, with the weight of all.
         rows_of_pass = ROWS_PER_PASS * place.n / max(1, place.d)
         enough = fineness * max(PER_FEATURE * (place.d + 1), rows_of_pass)
-        stride = 1 if machine.kinked else max(1, int(bent.size / enough))
+        stride = 1
+        if not machine.kinked:
+            stride = max(1, int(bent.size / enough))
         rows = bent[stride // 2 :: stride]
         self.C = task.C * bent.size / max(rows.size, 1)
-        self.few = place if rows.size == place.n else place.take(rows)
-        self.machine = machine if rows.size == place.n else machine.take(rows)
+        self.few = place
+        self.machine = machine
+        if rows.size < place.n:
+            self.few = place.take(rows)
+            self.machine = machine.take(rows)
         # Bends are kept if they fit, else computed anew in each product.
         self.kept = None if bends is None else bends[rows]
         if bends is None and rows.size * K <= MOST_BENDS:
