@@ -108,7 +108,7 @@ def write_proof(
 
 
 def verify_proof(proof: Any, X: Any, y: Any) -> str:
-    """A sentence that says what a proof proves about these data.
+    """Return a sentence that says what a proof proves about these data.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def verify_proof(proof: Any, X: Any, y: Any) -> str:
 
 
 def rows_for_checker(X: Any) -> Rows:
-    """The rows of a matrix as the checker takes them: {feature: value} of what is not zero."""
+    """Return the rows of a matrix as the checker takes them: {feature: value}, without zeros."""
     if not sparse.issparse(X):
         return [{j: x for j, x in enumerate(row.tolist()) if x} for row in X]
     ends = X.indptr.tolist()
@@ -144,9 +144,16 @@ def needs_text(classes: np.ndarray) -> bool:
 
 
 def labels_for_checker(y: LabelsLike, text: bool) -> list[str] | list[float]:
-    """Labels or targets as the checker takes them: text, or floats."""
+    """Return labels or targets as the checker takes them: text, or floats."""
     found = np.asarray(y).ravel()
-    return [str(one) for one in found.tolist()] if text else found.astype(np.float64).tolist()
+    if text:
+        return [str(label) for label in found.tolist()]
+    return found.astype(np.float64).tolist()
+
+
+def hex_floats(values: np.ndarray) -> list[str]:
+    """Return floats as text without rounding."""
+    return [float.hex(value) for value in values.tolist()]
 
 
 def _refuse(fitted: Fitted, y: Any) -> None:
@@ -168,21 +175,27 @@ def _refuse(fitted: Fitted, y: Any) -> None:
 def _stated_problem(fitted: Fitted, loss: Loss, width: int) -> dict[str, Any]:
     """Return the problem in the words of the checker."""
     model = fitted.template
-    classes = None if fitted.labels is None else fitted.labels.classes
-    split = "targets" if classes is None else fitted.multi_class
+    classes = None
+    split = "targets"
+    if fitted.labels is not None:
+        classes = fitted.labels.classes
+        split = fitted.multi_class
     name = AS_TUBE.get(loss_name(loss), loss_name(loss))
-    name = "multinomial" if split == "multinomial" else name
+    if split == "multinomial":
+        name = "multinomial"
     if name not in ("multinomial", *checker.LABELS, *checker.TARGETS):
         raise ValueError(f"there are no proofs for the loss {name!r}: the checker does not know it")
-    option = next((getattr(loss, one) for one in OPTIONS if hasattr(loss, one)), 0.0)
+    option = next((getattr(loss, known) for known in OPTIONS if hasattr(loss, known)), 0.0)
     # The penalty is ratio |w|_1 + (1 - ratio) |w|^2 / 2.
     ratio = {"l2": 0.0, "l1": 1.0}.get(model.penalty, model.l1_ratio)
     strength = model._strength()
     kind = model._intercept_kind()
     text = classes is not None and needs_text(classes)
-    known: list[str] = []
-    if classes is not None:
-        known = [str(one) if text else float(one).hex() for one in classes.tolist()]
+    listed: list[str] = []
+    if classes is not None and text:
+        listed = [str(label) for label in classes.tolist()]
+    elif classes is not None:
+        listed = hex_floats(classes.astype(np.float64))
     return {
         "loss": name,
         "option": float(option).hex(),
@@ -195,7 +208,7 @@ def _stated_problem(fitted: Fitted, loss: Loss, width: int) -> dict[str, Any]:
         "features": width,
         "split": split,
         "text": text,
-        "classes": known,
+        "classes": listed,
     }
 
 
@@ -207,7 +220,7 @@ def _part(
     duals: np.ndarray | sparse.csr_array | None,
     slack: float,
 ) -> dict[str, Any]:
-    """The model of a problem, and what the bound needs.
+    """Return the model of a problem, and what the bound needs.
 
     Parameters
     ----------
@@ -229,16 +242,18 @@ def _part(
         scale = 1.0
     else:
         # `dual_coef_` holds C times the multipliers.
-        given = None if duals is None else dense_weights(duals[[sub.index]])[0] / problem.C
+        given = None
+        if duals is not None:
+            given = dense_weights(duals[[sub.index]])[0] / problem.C
         multipliers, scale = _multipliers(problem, w, given, slack)
     b = W[:, -1] * (problem.scale or 1.0)
     return {
-        "w": [list(map(float.hex, one)) for one in W[:, :-1].tolist()],
-        "b": list(map(float.hex, b.tolist())),
-        "at": list(map(float.hex, (b if at is None else at).tolist())),
+        "w": [hex_floats(vector) for vector in W[:, :-1]],
+        "b": hex_floats(b),
+        "at": hex_floats(b if at is None else at),
         "scale": scale.hex(),
         "multipliers": multipliers,
-        "weights": None if weights is None else list(map(float.hex, weights.tolist())),
+        "weights": None if weights is None else hex_floats(weights),
     }
 
 
@@ -252,13 +267,17 @@ def _multipliers(
     # The bound of the slopes alone, and of the model's dual point.
     slopes, unsure = _slopes(problem, w)
     alone = evaluate(problem, Point(w), given_offset=True)
-    found = alone if given is None else evaluate(problem, Point(w, given), given_offset=True)
-    best = found if found.certificate.dual > alone.certificate.dual else alone
-    excess = abs(slopes.sum()) if problem.intercept.constrained else 0.0
-    if (
-        alone.certificate.gap <= LOOSER * best.certificate.gap
-        and excess <= SAME * np.abs(slopes).sum()
-    ):
+    best = alone
+    if given is not None:
+        found = evaluate(problem, Point(w, given), given_offset=True)
+        if found.certificate.dual > alone.certificate.dual:
+            best = found
+    # A free intercept requires that the slopes sum to zero.
+    excess = 0.0
+    if problem.intercept.constrained:
+        excess = abs(slopes.sum())
+    is_balanced = excess <= SAME * np.abs(slopes).sum()
+    if is_balanced and alone.certificate.gap <= LOOSER * best.certificate.gap:
         scale = best_scale(problem, slopes, dual_weights(problem, slopes))
         if not holds_square(problem.penalty):
             scale *= 1.0 - slack
@@ -319,7 +338,9 @@ def _centre_offsets(
     offsets = np.zeros(K)
     p = softmax(z, axis=1)
     i = int(np.argmax(s * p.min(axis=1)))
-    spread = SPREAD * s.sum() / s[i] if s[i] * p[i].min() < SPREAD * s.sum() else 0.0
+    spread = 0.0
+    if s[i] * p[i].min() < SPREAD * s.sum():
+        spread = SPREAD * s.sum() / s[i]
     # Newton's method on the dual of the sums; the row i has a share of each class.
     for _ in range(CENTRING):
         p = softmax(z + offsets, axis=1)
@@ -331,20 +352,22 @@ def _centre_offsets(
         step -= step.mean()  # along which nothing changes
         offsets -= step / max(1.0, np.abs(step).max())
     own = s[i] * ((codes[i] == np.arange(K)) - p[i])
-    multipliers = (
-        {str(problem.members[i]): list(map(float.hex, own.tolist()))} if spread > 0.0 else {}
-    )
+    multipliers: Multipliers = {}
+    if spread > 0.0:
+        multipliers[str(problem.members[i])] = hex_floats(own)
     return W[:, -1] * problem.scale + offsets, multipliers
 
 
 def _claim(primal: Fraction, dual: Fraction) -> list[str]:
-    """The objective, rounded up, the bound, rounded down, and their difference, rounded up."""
+    """Return the objective and the bound, rounded up and down, and their gap, rounded up."""
     high = above(primal)
     low = -above(-dual)
     return [high.hex(), low.hex(), above(Fraction(high) - Fraction(low)).hex()]
 
 
 def above(exact: Fraction) -> float:
-    """The least float that is not below a number."""
+    """Return the least float that is not below a number."""
     near = float(exact)
-    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
+    if Fraction(near) < exact:
+        near = math.nextafter(near, math.inf)
+    return near

@@ -175,7 +175,7 @@ class DeviceBlocks(Memory):
         wanted = kind or self.kind
         if isinstance(rows, slice) and self.whole:
             return self.cast(self.array[rows, :], wanted)
-        chosen = sent(rows if self.whole else self.members[rows], self.array)
+        chosen = sent(self.numbers_in_X(rows), self.array)
         if is_torch(self.array):
             return self.cast(self.array.index_select(0, chosen), wanted)
         return self.cast(self.xp.take(self.array, chosen, axis=0), wanted)

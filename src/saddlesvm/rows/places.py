@@ -102,6 +102,12 @@ class Memory:
                 # SciPy's products read rows once: blocks gain nothing if none is widened.
                 self.block = max(1, self.n)
 
+    def numbers_in_X(self, rows: Any) -> Any:
+        """Return some rows of the place as X numbers them, by a slice or by numbers."""
+        if self.whole:
+            return rows
+        return self.members[rows]
+
     def read(self, rows: slice | np.ndarray, kind: Any = None) -> Any:
         """Return some rows, by a slice or by numbers, in a precision; by default the place's."""
         if self.matrix is None:
@@ -109,7 +115,7 @@ class Memory:
             wanted = self.kind
             if kind is not None:
                 wanted = np.dtype(kind)
-            values = self.X.values[rows if self.whole else self.members[rows]]
+            values = self.X.values[self.numbers_in_X(rows)]
             if values.dtype == wanted:
                 return values
             return widen(values, wanted)
@@ -194,8 +200,7 @@ class Memory:
         """Return ``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
         found = np.zeros((self.d + 1, self.d + 1), order="F")
         if isinstance(self.X, CSR) and self.d > DENSE_ENOUGH * self.values_per_row:
-            chosen = rows if self.whole else self.members[rows]
-            add_outer_products(self.X, chosen, bends, found.T)
+            add_outer_products(self.X, self.numbers_in_X(rows), bends, found.T)
             return found
         roots = np.sqrt(bends).astype(kind)
         squares = np.zeros((self.d, self.d), dtype=kind, order="F")
@@ -213,7 +218,7 @@ class Memory:
     def multiply(self, rows: np.ndarray, bends: np.ndarray, D: np.ndarray) -> np.ndarray:
         """Return ``sum_i bend_i x_i (x_i . D)`` over some sparse rows: :meth:`gram` times D."""
         found = np.zeros(self.d + 1)
-        add_products(self.X, rows if self.whole else self.members[rows], bends, D, found)
+        add_products(self.X, self.numbers_in_X(rows), bends, D, found)
         return found
 
     def inner_products(self) -> np.ndarray:
@@ -221,7 +226,9 @@ class Memory:
         if self.matrix is None or self.X.is_small:
             block = self.read(slice(0, self.n))
             products = block @ block.T
-            return self.bring(products if self.matrix is None else products.toarray())
+            if self.matrix is not None:
+                products = products.toarray()
+            return self.bring(products)
         found = np.empty((self.n, self.n))
         # Sparse rows by columns: only pairs of rows that share a feature cost anything.
         by_column = self.matrix.tocsc()
@@ -276,9 +283,7 @@ class Memory:
             # A copy is needed anyway; one in double precision is read in one piece.
             some = convert_kind(self.matrix[rows], FLOAT64)
             return Memory(as_rows(some, self.constant), np.arange(rows.size))
-        taken = Memory(
-            self.X.take(rows if self.whole else self.members[rows]), np.arange(rows.size)
-        )
+        taken = Memory(self.X.take(self.numbers_in_X(rows)), np.arange(rows.size))
         taken.kind = self.kind
         taken.piece = self.piece
         taken.block = self.block
