@@ -266,7 +266,7 @@ def open_blocks(
     is_weighted = option_of(template, "class_weight") is not None
     own_weights = is_weighted and splits.has_factors(multi_class, len(training.problems))
     room = memory or available_memory() // 2
-    solver, burden = splits.on_files(
+    solver, burden = splits.choose_on_files(
         multi_class, solver, design.X, training.problems, room, own_weights
     )
     rows = open_rows(

@@ -252,8 +252,8 @@ class LinearRows:
         solver = fits.solver
         start = None
         if self.former:
-            alone = solver.begins_at_weights(problem)
-            start = self.former.start(sub, problem, len(fits.problems), alone)
+            weights_only = solver.begins_at_weights(problem)
+            start = self.former.start(sub, problem, len(fits.problems), weights_only)
         if self.former and start is not None:
             solver = self.former.solver(solver, sub.index)
         own = {"solver": solver, "start": start}

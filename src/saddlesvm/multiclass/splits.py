@@ -175,7 +175,7 @@ def check_split(multi_class: str, intercept: str) -> None:
 
 
 def solver_for(multi_class: str, solver: Any) -> Any:
-    """The solver object for the sub-problems.
+    """Return the solver object for the sub-problems.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def solver_for(multi_class: str, solver: Any) -> Any:
     return own()
 
 
-def on_files(
+def choose_on_files(
     multi_class: str,
     solver: Any,
     X: Matrix,
@@ -279,28 +279,31 @@ class FormerFit(NamedTuple):
     phases: list[dict[str, float]]
 
     def start(
-        self, sub: SubProblem, problem: Problem, count: int, alone: bool = False
+        self, sub: SubProblem, problem: Problem, count: int, weights_only: bool = False
     ) -> Point | None:
         """Return the start of a sub-problem of `count`; None if the former fit has another shape.
 
-        `alone` asks for weights alone.
+        `weights_only` asks for a start that is weights alone.
         """
         vectors = count * sub.n_vectors
         if self.coef.shape != (vectors, problem.n_features):
             return None
         # The score is x w + scale w_(d+1): the weight of the virtual feature is b / scale.
         w = np.append(self.coef[sub.index], self.intercept[sub.index] / (problem.scale or 1.0))
-        if alone:
+        if weights_only:
             return Point(w)
         if sub.begins_at_weights:
-            return sub.start_at(
-                problem, np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
-            )
+            W = np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
+            return sub.start_at(problem, W)
         if self.duals is None or self.duals.shape != (vectors, problem.y.size):
             return None
-        duals = self.duals[[sub.index]] if count > 1 else self.duals
+        duals = self.duals
+        if count > 1:
+            duals = duals[[sub.index]]
         # With lambda, C = 1 / (lambda n) is larger for a pair of classes, which has fewer rows.
-        share = problem.y.size / problem.n if self.uses_lambda else 1.0
+        share = 1.0
+        if self.uses_lambda:
+            share = problem.y.size / problem.n
         return sub.start(problem, duals, self.C * share, w)
 
     def solver(self, solver: Any, index: int) -> Any:
@@ -325,8 +328,10 @@ class GivenWeights:
     coef: np.ndarray
     intercept: np.ndarray
 
-    def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point:
-        """Return the starting point of a sub-problem among `count`; `alone` asks for weights only.
+    def start(
+        self, sub: SubProblem, problem: Problem, count: int, weights_only: bool = False
+    ) -> Point:
+        """Return the starting point of a sub-problem among `count`, maybe weights alone.
 
         Raises
         ------
@@ -350,8 +355,14 @@ class GivenWeights:
         W = np.column_stack([self.coef, self.intercept / (problem.scale or 1.0)])
         # A single problem starts at all vectors (one for each class if joint); of several, each at
         # its own.
-        own = W if count == 1 else W[[sub.index]]
-        at = Point(own[0]) if alone else sub.start_at(problem, own)
+        own = W
+        if count > 1:
+            own = W[[sub.index]]
+        at: Point | None
+        if weights_only:
+            at = Point(own[0])
+        else:
+            at = sub.start_at(problem, own)
         if at is None:
             raise ValueError(
                 "coef_init needs multi_class 'ovr', 'ovo' or 'multinomial': others start from "
@@ -360,7 +371,7 @@ class GivenWeights:
         return at
 
     def solver(self, solver: Any, index: int) -> Any:
-        """The solver as it is."""
+        """Return the solver as it is."""
         return solver
 
 
@@ -376,8 +387,10 @@ class GivenDuals:
 
     duals: Any
 
-    def start(self, sub: SubProblem, problem: Problem, count: int, alone: bool = False) -> Point:
-        """Return the starting point of a sub-problem among `count`; `alone` asks for weights only.
+    def start(
+        self, sub: SubProblem, problem: Problem, count: int, weights_only: bool = False
+    ) -> Point:
+        """Return the starting point of a sub-problem among `count`, maybe weights alone.
 
         Raises
         ------
@@ -385,7 +398,7 @@ class GivenDuals:
             The variables have another shape than the model's, or are not within their bounds, or
             its solver begins at weights only.
         """
-        if alone or isinstance(sub, JointSubProblem) or not holds_square(problem.penalty):
+        if weights_only or isinstance(sub, JointSubProblem) or not holds_square(problem.penalty):
             raise ValueError(
                 "dual_coef_init needs multi_class='ovr' or 'ovo', a penalty with a square, and a "
                 "solver that starts at dual variables: give coef_init"
