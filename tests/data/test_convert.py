@@ -227,3 +227,31 @@ def test_a_conversion_killed_at_any_moment_leaves_no_store(tmp_path: Path) -> No
     store = convert(path, target)
     same(store, read(path))
     assert not partial.exists()
+
+
+def test_files_of_a_store_count_indices_alike(tmp_path: Path) -> None:
+    (tmp_path / "a.svm").write_text("1 1:2 3:4\n-1 2:5\n")
+    (tmp_path / "b.svm").write_text("1 0:7\n")
+    want = [[0, 2, 0, 4], [0, 0, 5, 0], [7, 0, 0, 0]]
+    for names, rows in (("ab", want), ("ba", [want[2], *want[:2]])):
+        store = convert([tmp_path / f"{name}.svm" for name in names], tmp_path / names)
+        assert dense(store.X).tolist() == rows
+
+
+def test_labels_of_different_columns_are_not_put_together(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("u,kind\n1,0\n2,1\n")
+    (tmp_path / "b.csv").write_text("u,price\n1,9.5\n2,8.5\n")
+    with pytest.raises(DataError, match=r"b.csv: the labels are from the column 'price'; .*'kind'"):
+        convert([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "s")
+
+
+def test_no_store_is_written_within_a_store(tmp_path: Path) -> None:
+    store = convert("banknote", tmp_path / "s")
+    with pytest.raises(DataError, match="is within a store"):
+        convert("banknote", store.path / "t")
+
+
+def test_more_features_than_a_store_may_have_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="too many for a store"):
+        Store.create(tmp_path / "s", sp.csr_matrix(([1.0], [0], [0, 1]), shape=(1, 2**62)))
+    assert not (tmp_path / "s").exists()

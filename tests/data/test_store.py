@@ -414,3 +414,12 @@ def test_an_array_that_the_system_does_not_map_is_named(tmp_path: Path, monkeypa
     monkeypatch.setattr(np, "memmap", refuse)
     with pytest.raises(DataError, match=r"values\.npy: cannot be mapped: Cannot allocate memory"):
         _ = Store(store.path).X
+
+
+@pytest.mark.parametrize("name", ["classes", "counts"])
+def test_a_header_without_facts_of_the_labels_is_refused(tmp_path, name):
+    store = make(tmp_path)
+    header = json.loads((store.path / "store.json").read_text())
+    del header["labels"][name]
+    (store.path / "store.json").write_text(json.dumps(header))
+    refused(store.path, "is damaged", "labels")

@@ -128,6 +128,7 @@ class Source:
             "labels": self.has_labels,
             "weights": self.has_weights,
             "feature_names": self.feature_names,
+            "label_name": self.label_name,
         }
 
     def rows(self, advance: Callable[[float], object] | None = None) -> Block:

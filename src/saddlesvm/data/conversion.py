@@ -151,6 +151,7 @@ def _append_all(
     """Append the rows of all sources, and describe each source for the header."""
     total = sum(source.n_bytes for source in sources) or 1
     done = 0
+    bases: set[bool | None] = set()
     for source in sources:
         n_before = writer.n_rows
         zero_based = None
@@ -160,6 +161,11 @@ def _append_all(
             # Progress counts bytes, because sources differ in size.
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
+        # Files of one store count alike: from 0 if index 0 occurs in one of them.
+        if source.format == "libsvm":
+            bases.add(zero_based)
+        if {True, False} <= bases:
+            raise LateZero
         writer.sources.append(
             {
                 "path": source.name,

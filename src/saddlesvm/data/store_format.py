@@ -138,9 +138,12 @@ def read_store_header(folder: Path) -> dict[str, Any]:
             raise DataError(f"{path}: is damaged: its {name} is {shorten_text(found.get(name))}")
     if len(found["shape"]) != 2 or len(found.get("feature_names") or ()) > found["shape"][1]:
         raise DataError(f"{path}: is damaged: its shape is {shorten_text(found['shape'])}")
-    classes = (found["labels"] or {}).get("classes")
+    labels = found["labels"] or {"classes": None}
+    classes = labels.get("classes")
+    if "classes" not in labels:
+        raise DataError(f"{path}: is damaged: the classes of its labels are missing")
     if classes is not None:
-        counts = found["labels"]["counts"] or ()
+        counts = labels.get("counts") or ()
         if len(counts) != len(classes) or len({*classes}) != len(classes):
             raise DataError(f"{path}: is damaged: the labels do not have a count for each class")
     return found
@@ -186,7 +189,7 @@ def check_alike(headers: Sequence[dict[str, Any]], names: Sequence[str]) -> None
     Parameters
     ----------
     headers : sequence of dict
-        With layout, shape, labels, weights and feature_names, as in ``store.json``.
+        With layout, shape, labels, weights, feature_names and label_name, as in ``store.json``.
     names : sequence of str
         What the headers describe, in messages.
     """
@@ -205,3 +208,9 @@ def check_alike(headers: Sequence[dict[str, Any]], names: Sequence[str]) -> None
             if bool(other[part]) != bool(first[part]):
                 raise DataError(f"{name} and {names[0]}: one has {part} and the other has none")
         check_names(name, other.get("feature_names"), names[0], first.get("feature_names"))
+        label_names = (other.get("label_name"), first.get("label_name"))
+        if None not in label_names and label_names[0] != label_names[1]:
+            raise DataError(
+                f"{name}: the labels are from the column {label_names[0]!r}; those of {names[0]} "
+                f"are from {label_names[1]!r}: name the column with label (--label)"
+            )

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from saddlesvm.data.errors import DataError, sync_folder
 from saddlesvm.data.label_column import LabelColumn
-from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL
+from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL, is_size
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.csr_checks import all_in_order, canonical, without_spare_end
 from saddlesvm.rows.passes import squared_norms
@@ -133,7 +133,10 @@ class StoreWriter:
             self.folder.mkdir()
 
     def _refuse_target(self) -> None:
-        """Raise a `DataError` if the target exists and must not be replaced."""
+        """Raise a `DataError` if the target exists and must not be replaced, or is in a store."""
+        # A store that is replaced takes all that is in its folder with it.
+        if (self.target.parent / HEADER).is_file():
+            raise DataError(f"{self.name}: is within a store; give a name beside it")
         if not self.target.exists():
             return
         if not self.overwrite:
@@ -319,6 +322,8 @@ class StoreWriter:
                 f"{self.name}: got {self.n_rows} rows of {width} features; "
                 "at least one of each is needed"
             )
+        if not is_size(width):
+            raise DataError(f"{self.name}: {width} features are too many for a store")
         n_values = self._files["values"].n_items
         columns: dict[str, np.ndarray] = {}
         labels = None
