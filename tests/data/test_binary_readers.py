@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
@@ -93,7 +95,9 @@ def test_parquet(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.X, [[1, 1], [2, 0]])
     fails(path, "column 'kind'", "string")
     write_parquet(path, a=[1.0, None], y=[0, 1])
-    fails(path, "column 'a', row 2", "missing")
+    fails(path, "row 2: column 'a'", "missing", "--missing drop")
+    pq.write_table(pa.table({"a": [1.0, 2.0], "y": ["u", None]}), path)
+    fails(path, "row 2: the label is missing; every row needs one in 'y'")
     write_parquet(path, a=[1.0, np.inf], y=[0, 1])
     fails(path, "row 2, feature 1 is inf")
     fails(path, "'a', 'y'", label="target")
@@ -146,3 +150,10 @@ def test_idx_of_floats_and_its_faults(tmp_path: Path) -> None:
     path.write_bytes(whole)
     with pytest.raises(DataError, match="starts with 00 07 08 01"):
         read(path)
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+def test_objects_in_an_archive_are_named(tmp_path: Path, name: str) -> None:
+    members = {"X": X, "y": Y}
+    np.savez(tmp_path / "t.npz", **(members | {name: members[name].astype(object)}))
+    fails(tmp_path / "t.npz", f"its array {name} holds Python objects", ".astype(str)")

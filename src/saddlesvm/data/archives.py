@@ -31,6 +31,7 @@ DAMAGE = (
     zlib.error, zipfile.BadZipFile, tokenize.TokenError,
 )  # fmt: skip
 
+LONGEST_FAULT = 300  # characters of a library's error in a message; a guess
 # Limits. They are guesses with room to spare: no file that this package writes comes near them.
 _SLACK_BYTES = 1 << 24  # bytes that any file may expand to, however small it is
 _NODES = 400_000  # values that the JSON of any file may have
@@ -107,6 +108,11 @@ class Archive:
                 raise ValueError(f"its array {name} is of the .npy version {version}")
             shape, _, dtype = _HEADER_READERS[version](file)
             n_values = math.prod(shape)
+            if dtype.hasobject:
+                raise ValueError(
+                    f"its array {name} holds Python objects; save it as numbers or as text, with "
+                    ".astype(float) or .astype(str)"
+                )
             # Allocate only if the shape explains the size; values of no bytes explain no size.
             available = self.zip.getinfo(f"{name}.npy").file_size - file.tell()
             if n_values * dtype.itemsize != available or (n_values and not dtype.itemsize):

@@ -57,7 +57,9 @@ def arrow_source(path: Path, format: str, how: Reading) -> Source:
         for table in file.tables(n_bytes):
             rows = table.select(features)
             for k, column in enumerate(rows.columns):
-                _refuse_missing(column, rows.column_names[k], path, done)
+                name = rows.column_names[k]
+                fault = f"column {name!r}: the value is missing; {MISSING_ADVICE}"
+                _refuse_missing(column, path, done, fault)
             y = None
             if label is not None:
                 y = _read_labels(table.column(label), file.names[label], path, done)
@@ -94,18 +96,17 @@ def choose_columns(file: ArrowFile, how: Reading) -> tuple[list[int], int | None
     return [k for k in kept if k != position], position
 
 
-def _refuse_missing(column: Any, name: str, path: Path, n_before: int) -> None:
+def _refuse_missing(column: Any, path: Path, n_before: int, fault: str) -> None:
     """Raise a `DataError` for the first missing value, in a file with `n_before` rows before."""
     if column.null_count:
         row = n_before + int(np.argmax(column.is_null().to_numpy()))
-        raise DataError(
-            f"{path}: column {name!r}, row {row + 1}: the value is missing; {MISSING_ADVICE}"
-        )
+        raise DataError(f"{path}: row {row + 1}: {fault}")
 
 
 def _read_labels(column: Any, name: str, path: Path, n_before: int) -> np.ndarray:
     """Return a column of labels, none of them missing."""
-    _refuse_missing(column, name, path, n_before)
+    fault = f"the label is missing; every row needs one in {name!r}"
+    _refuse_missing(column, path, n_before, fault)
     values: np.ndarray = column.to_numpy()
     if values.dtype.kind in "iuf":
         return values

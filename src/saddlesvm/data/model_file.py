@@ -26,6 +26,7 @@ import numpy as np
 
 from saddlesvm.data.archives import (
     DAMAGE,
+    LONGEST_FAULT,
     Archive,
     check_format,
     matches,
@@ -129,7 +130,8 @@ def load_model(
     except DataError:
         raise
     except DAMAGE as error:
-        raise DataError(f"{where}: is a damaged model file: {error}") from None
+        fault = shorten_text(str(error), LONGEST_FAULT)
+        raise DataError(f"{where}: is a damaged model file: {fault}") from None
     return header["kind"], arrays, header["meta"]
 
 

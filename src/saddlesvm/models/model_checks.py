@@ -191,8 +191,8 @@ def count_weight_rows(found: Mapping[str, Any], facts: Mapping[str, Any], count:
     allowed: tuple[int, ...] = (rows,)
     if count:
         allowed = (count,) if facts.get("indicator") else problem_counts(count)
-    elif facts.get("single_target"):
-        allowed = (1,)
+    if facts.get("single_target"):
+        allowed = () if count else (1,)
     require(rows in allowed and rows > 0, "coef", coef)
     # A row for each sub-problem or for each class.
     duals = found.get("duals")

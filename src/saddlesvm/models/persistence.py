@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data import DataError
-from saddlesvm.data.archives import DAMAGE, shorten_text
+from saddlesvm.data.archives import DAMAGE, LONGEST_FAULT, is_finite, shorten_text
 from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.model_file import is_model, load_model, save_model
 from saddlesvm.data.model_text import LIBSVM_START, begins_with
@@ -258,7 +258,8 @@ def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
     except UnregisteredLoss as error:
         raise DataError(f"{path}: {error}") from None
     except DAMAGE as error:
-        raise DataError(f"{path}: is a damaged model file: {error}") from None
+        fault = shorten_text(str(error), LONGEST_FAULT)
+        raise DataError(f"{path}: is a damaged model file: {fault}") from None
 
 
 def _restore_columns(model: Estimator, stored: np.ndarray) -> ColumnTransformer:
@@ -348,5 +349,7 @@ def _restore_option(given: object, linear: bool) -> object:
         return loss_from_plain(given)
     # A dict with keys other than text, such as class_weight={1: 2.0}.
     if keys == {"pairs"}:
+        if not all(is_finite(factor) for _, factor in given["pairs"]):
+            raise ValueError(f"its factors are {shorten_text(repr(given['pairs']))}")
         return {key: factor for key, factor in given["pairs"]}  # noqa: C416
     raise ValueError(f"its options hold {shorten_text(repr(given))}")
