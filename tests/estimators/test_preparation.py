@@ -185,7 +185,7 @@ def test_a_file_without_names_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="--label"):  # the last column is the text
         check_class_labels(read_training(str(path)))
     path.write_text("".join(f"{k}\t{k % 2}x\t{text}\n" for k, text in enumerate(texts[1:])).replace("0x", "x", 1))
-    with pytest.raises(DataError, match="--header yes or no"):
+    with pytest.raises(DataError, match="header=True or header=False"):
         read_training(str(path))
 
 

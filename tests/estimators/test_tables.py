@@ -301,3 +301,8 @@ def test_onnx_gives_the_same_answers() -> None:
     session = onnxruntime.InferenceSession(to_onnx(other, frame[["fare", "sex"]][:1]).SerializeToString())
     inputs = {"fare": frame[["fare"]].to_numpy(dtype=np.float32), "sex": frame[["sex"]].to_numpy(dtype=object)}
     assert session.run(None, inputs)[0].tolist() == other.predict(frame).tolist()
+
+
+def test_the_cell_that_is_shown_is_no_number() -> None:
+    with pytest.raises(DataError, match=r"column 'a' holds cells such as '#7'"):
+        found([str(k) for k in range(7)] + [f"#{k}" for k in range(7, 30)])

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.data.blocks import WHOLE, Block, Source, rows_in
-from saddlesvm.data.column_positions import dropped_positions, label_position, number_columns
+from saddlesvm.data.column_positions import (
+    LABEL_NAMES,
+    dropped_positions,
+    label_position,
+    number_columns,
+)
 from saddlesvm.data.data_table import MISSING_LABELS, decode_labels, is_number
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import Header, Label, Reading
@@ -22,7 +27,7 @@ from saddlesvm.data.streams import open_text, reading
 
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _WORDS_ADVICE = "(for words, use --columns NAME=category, or saddlesvm.table.read)"
-_HEADER_ADVICE = "say whether it is a header (--header yes or no, in Python header=True or False)"
+_HEADER_ADVICE = "say whether it is a header: header=True or header=False"
 _OPEN_QUOTE = "a quote is opened and not closed in its line"
 _FIRST_ROWS = 200  # rows in which a cell of the first line is searched for; a guess
 
@@ -273,6 +278,10 @@ def _looks_like_header(
     # Names may be numbers, beside the name of the label.
     if label_column is None or not others or len(others[0]) <= label_column:
         return False
+    # pandas names columns 0, 1, 2 and so on, whatever the labels are.
+    is_counted = features == [str(k) for k in range(len(features))]
+    if is_counted and first[label_column].lower() in LABEL_NAMES:
+        return True
     return _is_word(first[label_column]) and is_number(others[0][label_column])
 
 

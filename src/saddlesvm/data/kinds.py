@@ -108,7 +108,7 @@ def choose_kind(name: str, values: pd.Series) -> ChosenKind:
     # Numbers among which a few cells are typing errors: reading names these cells.
     if pd.to_numeric(known, errors="coerce").notna().mean() >= NUMBERS:
         return ChosenKind("number", "")
-    return _kind_of_words(name, known.astype(str).str.strip(), n_distinct)
+    return _kind_of_words(name, known.astype(str), n_distinct)
 
 
 def find_other_type(values: pd.Series) -> str | None:
@@ -145,13 +145,17 @@ def _kind_of_numbers(values: np.ndarray) -> ChosenKind:
 
 def _kind_of_words(name: str, texts: pd.Series, n_distinct: int) -> ChosenKind:
     """Return the kind of a column of words, by their number and by how they repeat."""
+    import pandas as pd
+
     # Amounts are no categories; nor are dates, unless they are few.
-    lower = texts.str.lower()
+    lower = texts.str.strip().str.lower()
     is_amount = lower.str.fullmatch(_AMOUNT).mean() >= NUMBERS
     if is_amount or (n_distinct >= FEWEST and lower.str.fullmatch(_WRITTEN).mean() >= NUMBERS):
+        # Some cells may be numbers.
+        others = texts[pd.to_numeric(texts, errors="coerce").isna()]
         raise DataError(
-            f"column {name!r} holds cells such as {texts.iloc[0][:40]!r}, which begin with digits, "
-            f"but are no numbers: {_advise(name)}"
+            f"column {name!r} holds cells such as {others.iloc[0][:40]!r}, which begin with "
+            f"digits, but are no numbers: {_advise(name)}"
         )
     n_words = float(texts.str.split().str.len().mean())
     if n_words >= WORDS and n_distinct >= DISTINCT * len(texts):

@@ -56,6 +56,11 @@ def _as_numbers(values: pd.Series, name: str, where: Callable[[int], str]) -> np
     is_bad = np.isinf(numbers) | (np.isnan(numbers) & values.notna().to_numpy())
     if is_bad.any():
         row = int(np.argmax(is_bad))
+        if np.isinf(numbers[row]):
+            raise DataError(
+                f"{where(row)}: column {name!r} holds {numbers[row]}, or a number that float64 "
+                "cannot hold; values must be finite"
+            )
         raise DataError(
             f"{where(row)}: column {name!r}: {str(values.iloc[row])[:80]!r} is not a number; "
             f"correct it, or say --columns {name}=category"
