@@ -122,3 +122,12 @@ def test_a_saved_model_of_a_chosen_C_is_certified(told, tmp_path):
     chosen = told("train", "heart", "--C", "auto", "--model", model)
     found = told("certify", model, "heart")
     assert found["quality"]["relative_gap"] <= 1.01 * chosen["quality"]["relative_gap"]
+
+
+def test_a_parameter_is_given_once(refusal):
+    assert "--set C gives a parameter that has an option" in refusal("train", "heart", "--C", 1, "--set", "C=2")
+
+
+def test_values_of_set(refusal, run):
+    assert "--set tol=abc: a number is needed" in refusal("train", "heart", "--set", "tol=abc")
+    assert run("train", "heart", "--set", "max_time=None")[0] == 0

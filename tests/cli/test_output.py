@@ -136,3 +136,12 @@ def test_what_is_shown_can_be_printed():
     assert escape_hidden("Größe ☃ 日本") == "Größe ☃ 日本"
     assert escape_line_breaks("a\nb\u2028\tc") == r"a\nb\u2028" + "\tc"
     assert len(one_line("x" * 100_000)) < 2_100 and one_line("a\n  b\x1b") == r"a b\x1b"
+
+
+def test_rows_that_were_not_fitted_are_suspected(run, tmp_path):
+    (tmp_path / "all.csv").write_text("-1,2,a\n1,2,b\n" * 20)
+    (tmp_path / "some.csv").write_text("-1,2,b\n1,2,a\n" * 5)
+    run("train", tmp_path / "all.csv", "--model", tmp_path / "a.model", "--C", 100)
+    hint = "which may be other rows than the model was fitted on"
+    assert hint not in " ".join(run("certify", tmp_path / "a.model", tmp_path / "all.csv")[1].split())
+    assert hint in " ".join(run("certify", tmp_path / "a.model", tmp_path / "some.csv")[1].split())

@@ -200,3 +200,8 @@ def test_no_press_of_ctrl_c_is_lost_between_short_fits(heart, keyboard):
 
     with pytest.raises(KeyboardInterrupt, match="before every fold had reached the smallest C"):
         LinearSVCCV(Cs=3, cv=4, scoring=press).fit(X, heart.y)
+
+
+def test_a_path_is_of_an_estimator():
+    with pytest.raises(TypeError, match=r"LinearSVC\(\)\.path\(X, y\)"):
+        LinearSVC.path(np.eye(4), np.arange(4) % 2)

@@ -34,6 +34,9 @@ def choose_entry(asked: dict[str, Any]) -> register.Entry:
         if "kernel" not in asked:
             name = f"Linear{name}"
     entry = find_entry_named(name)
+    for name, _ in asked.get("settings", ()):
+        if name in asked:
+            raise ValueError(f"--set {name} gives a parameter that has an option: give one of them")
     for name in asked:
         if name not in NOT_PARAMETERS and name not in entry.parameters:
             others = [other.name for other in register.list_entries() if name in other.parameters]
@@ -149,6 +152,8 @@ def read_setting_like(default: object, name: str, text: str) -> object:
         if text.lower() not in YES_OR_NO:
             raise ValueError(f"--set {name}={text}: yes or no is allowed")
         return YES_OR_NO[text.lower()]
+    if text == "None":
+        return None
     for read_number in (int, float):
         try:
             return read_number(text)

@@ -115,6 +115,7 @@ def replace_parameters(message: str, words: Sequence[str]) -> str:
             return flag_of(option)
         return f"{flag_of(option)} {YES_OR_NO.get(value, value)}"
 
-    name = rf"(?<![\w./-])(?P<name>{'|'.join(options)})"
+    # Parameters of --set have no flags.
+    name = rf"(?<!--set )(?<![\w./-])(?P<name>{'|'.join(options)})"
     value = r"(?P<quote>['\"]?)(?P<value>[^\s,;:)'\"]+)(?P=quote)"
     return re.sub(rf"{name}(?:={value}|(?= must be ))", write_flag, message)

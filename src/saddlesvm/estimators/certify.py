@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
     from saddlesvm.runtime.data_types import HasShape
 
+FAR_ABOVE = 100.0  # percent above an optimum that hardly any model of these rows is; a guess
+
 
 def certify(
     X: RowsLike,
@@ -219,7 +221,10 @@ def certify_model(
 def describe_finding(certificate: Certificate) -> str:
     """Say what a certificate over some data says of a model."""
     excess = 100.0 * max(certificate.excess, 0.0)
-    return f"the objective is at most {excess:.3g} % above the optimum of these data"
+    finding = f"the objective is at most {excess:.3g} % above the optimum of these data"
+    if excess > FAR_ABOVE:
+        finding += ", which may be other rows than the model was fitted on"
+    return finding
 
 
 def _certificates(

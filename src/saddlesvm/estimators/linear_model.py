@@ -489,6 +489,9 @@ class LinearModel(Estimator):
         The options of this estimator count, but for C and `tol`; it is not fitted. With `n_jobs`,
         fits run in parallel. A path takes no checkpoint.
         """
+        # Lasso.path of scikit-learn is called on the class.
+        if not isinstance(self, LinearModel):
+            raise TypeError("path is a method of an estimator: LinearSVC().path(X, y)")
         return certified_path(self._options(), X, y, C, lam, gap, sample_weight)
 
     def _check_options(self) -> Loss:
