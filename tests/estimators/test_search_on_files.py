@@ -52,7 +52,7 @@ def test_a_fold_over_shared_readings_is_a_fit_of_its_rows(loss: str, large: Stor
     parts = [whole, *(whole.part(*rows_of_fold(whole, train)) for train in trains)]
     fits: list[Any] = []
     for C in (1e-2, 1e-1):
-        fits = fit_together(whole.options_at(C), design, [part.posed for part in parts], fits)
+        fits = fit_together(whole.options_at(C), design, [part.training for part in parts], fits)
     for fitted, train in zip(fits[1:], trains, strict=True):
         model = make_model(fitted)
         assert model.certificate_.relative_gap <= TOL

@@ -102,7 +102,7 @@ def test_the_solvers_of_small_problems_do_so_too(loss: Loss) -> None:
     limits = Limits(tol=0.0, max_epochs=2, certify_every=2, keep="last")
     result, state = fit(problem, Auto(), limits), driven(problem, Auto(), epochs=2)
     inner = state.inner
-    assert np.array_equal(result.coef, inner.small.feature_weights(inner.ends.last.u)[0, :-1])
+    assert np.array_equal(result.coef, inner.small.feature_weights(inner.best_points.last.u)[0, :-1])
     is_its_own(problem, result)
 
 
