@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
+from saddlesvm import LinearSVC, Store
 from saddlesvm.fit.loop import drive, fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.fit.run import Fit
@@ -115,6 +117,19 @@ def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> Non
     assert np.allclose(one.coef, -other.coef, rtol=0.0, atol=1e-6 * np.abs(one.coef).max())
     ahead = BLOCKS.per_block * np.diff(BLOCKS.edges).max() / N  # of a block that gives Newton's method its first point
     assert reader.bytes_read <= (one.epochs + 1 + ahead) * X.nbytes
+
+
+@pytest.mark.parametrize("loss", ["hinge", "smooth_hinge"])
+def test_three_overlapping_classes_take_few_sweeps_in_little_memory(tmp_path: Path, loss: str) -> None:
+    """Methods that take rows along, or begin where no row bends, would take some 30."""
+    random = np.random.default_rng(0)
+    y = np.arange(24_000) % 3
+    X = random.normal(size=(3, 60))[y] + 2.0 * random.normal(size=(y.size, 60))
+    X[random.random(X.shape) < 0.5] = 0.0
+    store = Store.create(tmp_path / "rows", csr_matrix(X), y)
+    model = LinearSVC(loss=loss, C=0.1, tol=1e-3, max_iter=12, memory="16M", random_state=0)
+    model.fit(store.X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
 
 
 def test_rows_in_memory_are_refused() -> None:

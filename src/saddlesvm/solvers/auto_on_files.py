@@ -2,7 +2,9 @@
 
 Smooth losses over few features take Newton's method from the first sweep: 48 fits of 20,000 x 20
 (two smooth losses, four values of C, three data sets, to 1e-3 and 1e-5) take 0.6 times the sweeps
-that they take with blocks before it, and none takes more.
+that they take with blocks before it, and none takes more. A loss of labels that does not bend at
+zero scores, such as the smooth hinge, is left to blocks at first: the first step would be far too
+long.
 
 Otherwise blocks of coordinate descent have the first sweeps: they certify easy problems in three.
 The fall of their gap tells how many sweeps they have left. For piecewise linear losses the
@@ -23,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
-from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.solvers.active_set import INSIDE
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget, SolverBase, empty_array
@@ -38,6 +40,7 @@ from saddlesvm.solvers.sweeps import OverFiles
 NEWTON_SWEEPS = 3.0  # sweeps of Newton's method at least; measured
 ACTIVE_SET_SWEEPS = 4.0  # the same of the active-set method; measured
 EACH_POWER = 0.35  # sweeps more for each power of ten that the gap falls by; measured
+ACTIVE_SET_TIME = 1.5  # of a pass of the active-set method, in sweeps of blocks; a guess
 MOST_SWEEPS = 40  # sweeps of the active-set method, at most: coordinate descent then goes on
 FEWEST = 2  # sweeps of coordinate descent before the first comparison; a guess
 # Features up to which smooth losses take Newton's method at once, and values of a sparse row up to
@@ -105,7 +108,7 @@ class AutoOnFiles(OverFiles, Choosing):
         """Begin with Newton's method if it suits, or if a start has weights alone."""
         state = OnFilesState(w=empty_array(), seed=seed)
         has_weights_alone = start is not None and start.w is not None and start.alpha is None
-        is_small = problem.is_smooth and problem.n_features <= AT_ONCE
+        is_small = problem.is_smooth and problem.n_features <= AT_ONCE and bends_at_zero(problem)
         if self.begins_at_weights(problem) and (is_small or has_weights_alone):
             state.phase = NEWTON
         state.inner = self.at_work(problem, state).init(problem, seed, start)
@@ -196,7 +199,7 @@ class AutoOnFiles(OverFiles, Choosing):
         """Predict Newton's sweeps for a fall of the gap by powers of ten, in sweeps of blocks."""
         problem = problems[0]
         if not problem.is_smooth:
-            return ACTIVE_SET_SWEEPS + EACH_POWER * powers
+            return ACTIVE_SET_TIME * (ACTIVE_SET_SWEEPS + EACH_POWER * powers)
         sweeps = NEWTON_SWEEPS + EACH_POWER * powers
         if not self._is_wide(problem):
             # The matrix of a row takes the square of its values, a visit of blocks its values.
@@ -239,6 +242,11 @@ def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> Sol
     if isinstance(solver, Newton):
         return NewtonOnFiles(SHARE * memory / problems)
     return solver
+
+
+def bends_at_zero(problem: Problem) -> bool:
+    """Return False for a loss of labels that is linear around zero scores."""
+    return not is_classification(problem.loss) or problem.loss.curvature(0.0, 1.0) > 0.0
 
 
 def expect_products(problem: Problem) -> float:
