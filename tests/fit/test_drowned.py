@@ -87,10 +87,10 @@ def test_a_row_of_zeros_among_long_rows_changes_nothing() -> None:
 
 def test_iris_at_any_scale_is_certified_or_ends_soon() -> None:
     iris = load_iris()
-    for power in (-20, 0, 10, 20, 50):
+    for power in (-20, 0, 10, 20, 30, 40, 44, 46, 48, 50, 60):
         model = LinearSVC(random_state=0).fit(iris.data * 2.0**power, iris.target)
-        # Passes over 150 rows: less than a second for the three classes.
-        assert model.n_iter_ <= 10_000
+        # A solver that rounding has stopped makes no pass that repeats its last one.
+        assert model.n_iter_ <= 1_000
         if power <= 20:
             assert model.outcome_ is Outcome.CERTIFIED
 

@@ -238,7 +238,8 @@ class Fit:
             if hasattr(callback, "certifying"):
                 callback.certifying()
         # Exact if the fit ends anyway, and at the start.
-        self.certify(ending=self.end is not None or self.state.epochs == 0.0)
+        is_last = self.end is not None or self.is_stuck()
+        self.certify(ending=is_last or self.state.epochs == 0.0)
         if self.points.best is None:
             self.end = self.end or (Outcome.FAILED, "no point with a finite objective")
             return
@@ -396,11 +397,17 @@ class Fit:
         latest_first = FIRST_SHARE * (self.limits.max_time or np.inf)
         if self.passes == 0.0 and self.watches.total >= latest_first:
             return True
-        return self.state.epochs >= self.next_certificate() - EPOCH_ROUNDING or self.is_promising()
+        is_late = self.state.epochs >= self.next_certificate() - EPOCH_ROUNDING
+        return is_late or self.is_promising() or self.is_stuck()
 
     def is_promising(self) -> bool:
         """Return True if the solver's estimate says that the requested gap is reached."""
         return self.points.aim > 0.0 and self.state.estimate <= self.threshold()
+
+    def is_stuck(self) -> bool:
+        """Return True if a gap was requested, and the solver says that it can gain no more."""
+        is_far = self.state.estimate > self.threshold()
+        return self.points.aim > 0.0 and is_far and self.state.is_stuck
 
     def reason_to_end(self, stopped: bool) -> tuple[Outcome, str] | None:
         """Return the limit, interrupt or rule of the solver that ends the fit now, or None."""
@@ -444,7 +451,8 @@ class Fit:
             return Outcome.LIMITED_BY_ROUNDING, reason
 
         # No bound can be proven if its rounding is larger than an objective that no longer falls.
-        falls = certificate.primal < FALLING * self.primal_before
+        is_stuck = self.is_stuck()
+        falls = certificate.primal < FALLING * self.primal_before and not is_stuck
         self.primal_before = certificate.primal
         objective = certificate.primal / self.problem.unit
         if points.aim > 0.0 and not falls and every_bound_drowns(self.problem, objective):
@@ -453,6 +461,8 @@ class Fit:
 
         # The watch has to see every certificate, also if no gap was requested.
         is_stalled = self.stall.is_stalled(self.state.effort, certificate, phase_of(self.state))
+        if is_stuck:
+            return Outcome.NO_PROGRESS, f"rounding hides what is left of a gap of {gap:.2g}"
         if is_stalled and points.aim > 0.0:
             reason = f"the gap has stayed at {gap:.2g} during the last half of the work"
             return Outcome.NO_PROGRESS, reason

@@ -135,6 +135,11 @@ class State:
         return self.epochs
 
     @property
+    def is_stuck(self) -> bool:
+        """True if rounding hides what is left to gain: more steps would repeat the last one."""
+        return False
+
+    @property
     def rule(self) -> str:
         """The rule that `satisfied` speaks of, in words."""
         return "the solver's own stopping rule"

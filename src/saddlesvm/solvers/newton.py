@@ -209,6 +209,11 @@ class NewtonState(State):
     work: NewtonWork = field(default_factory=NewtonWork, repr=False)
 
     @property
+    def is_stuck(self) -> bool:
+        """Return True if passes only evaluate the last point again."""
+        return self.stuck
+
+    @property
     def rule(self) -> str:
         """Return why one-class problems end whose optimum is zero: no relative gap falls there."""
         return NOTHING_TO_FIND

@@ -136,6 +136,11 @@ class ChosenState(State):
         kept = getattr(self.inner, "best", self.inner)
         return Point(kept.w.astype(np.float64), kept.alpha)
 
+    @property
+    def is_stuck(self) -> bool:
+        """True if the solver at work is stuck."""
+        return bool(self.inner.is_stuck)
+
     def update(self) -> None:
         """Copy the progress of the solver at work."""
         inner = self.inner
