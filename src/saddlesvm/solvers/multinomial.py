@@ -1,4 +1,4 @@
-"""Multinomial regression by Newton's method over blocks of rows, see :mod:`saddlesvm.solvers.newton`."""
+"""Multinomial regression by the Newton method of :mod:`saddlesvm.solvers.newton`."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ from saddlesvm.solvers.newton import Newton, NewtonState, is_device, place_of
 from saddlesvm.solvers.task import EvaluatedPoint, Task, evaluate
 
 if TYPE_CHECKING:
-    from saddlesvm.problem.problem import Problem
     from saddlesvm.problem.multinomial import MultinomialProblem
+    from saddlesvm.problem.problem import Problem
 
-MOST_SCORES = 10_000_000  # rows times classes that are kept; derived: 80 MB for each of the some six arrays of a run
-SPARSE_SCORES = 2_000_000  # of a block of sparse rows, which are copied block by block; derived: 16 MB
+# Scores (rows times classes) that are kept; derived: 80 MB for each of some six arrays of a run.
+MOST_SCORES = 10_000_000
+# Scores of a block of sparse rows, which are copied block by block; derived: 16 MB.
+SPARSE_SCORES = 2_000_000
 
 
 @dataclass(frozen=True)
 class Multinomial(Newton):
-    """Newton's method for :class:`~saddlesvm.problem.multinomial.MultinomialProblem`; W has a column for each class."""
+    """Newton's method for :class:`~saddlesvm.problem.multinomial.MultinomialProblem`.
+
+    W has a column for each class.
+    """
 
     name: ClassVar[str] = "multinomial"
 
@@ -49,7 +54,8 @@ class Multinomial(Newton):
         K = problem.n_classes
         place = place_of(problem)
         if problem.X.sparse:
-            # Precision costs no time where a value has several products; blocks are copies, and as large as they may.
+            # Precision costs no time if a value has several products. Blocks are copies, and as
+            # large as they may be.
             place.widen()
             place.block = max(1, SPARSE_SCORES // K)
         elif not is_device(problem):
@@ -60,7 +66,14 @@ class Multinomial(Newton):
         s = problem.gather(problem.weights)
         codes = problem.gather(problem.codes)
         machine = SoftmaxMachine(codes, s if s.size else 1.0, K, problem.gather(problem.lengths))
-        task = Task(place, machine, ridge, problem.C, keeps_factor=True, keeps_scores=place.n * K <= MOST_SCORES)
+        task = Task(
+            place,
+            machine,
+            ridge,
+            problem.C,
+            keeps_factor=True,
+            keeps_scores=place.n * K <= MOST_SCORES,
+        )
         if problem.intercept.constrained:
             ridge[-1] = 0.0
             if is_device(problem):

@@ -21,11 +21,14 @@ import numpy as np
 FLAT = 0.1
 FLAT_BEYOND = 0.02
 WIDEN = 10.0  # factor by which a place downhill moves on at once, at most; guessed
-MOST_PLACES = 30  # places to look at, downhill, then between two: each halves the slope now and then
+# Places to look at, downhill, and then between two places; guessed: each halves the slope now and
+# then.
+MOST_PLACES = 30
 SHORTER = (0.02, 0.7)  # factor of a step that went too far, at least and at most; guessed
 # Places at which a pass computes losses beside those at the end of the step; guessed.
 PLACES = tuple(2.0**k for k in (-6, -4, -3, -2, -1, 1, 2, 3))
-ENOUGH = 0.6  # the end of a step is taken if it has this share of the fall to the best place; guessed
+# The end of a step is taken if it has this share of the fall to the best place; guessed.
+ENOUGH = 0.6
 # A place between two others keeps this share of their distance from both, so that the interval
 # shrinks; guessed.
 MARGIN = 0.1

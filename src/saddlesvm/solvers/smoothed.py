@@ -1,12 +1,13 @@
-"""Compiled kernels of smoothed losses: the multipliers, the search along a line, products with the Hessian.
+"""Compiled kernels of smoothed losses: multipliers, search along a line, the Hessian's diagonal.
 
-The terms that Newton's method sees are the rows' losses, smoothed by a proximal term of the dual (Rockafellar 1976;
-for support vector machines Yan and Li 2020, "An efficient augmented Lagrangian method for support vector machine"):
+The terms that Newton's method sees are the rows' losses, smoothed by a proximal term of the dual
+(Rockafellar 1976; for support vector machines Yan and Li 2020, "An efficient augmented Lagrangian
+method for support vector machine"):
 
     e_i(z) = max_a  -s_i phi_i*(-a / s_i) - a z - (q / 2) (a - c_i)^2,      e_i'(z) = -a_i(z),
 
-``c_i`` the centre, ``q >= 0`` the proximity. The maximiser is the one of a coordinate step whose squared row norm is q;
-with ``q = 0`` the term is the loss itself.
+``c_i`` the centre, ``q >= 0`` the proximity. The maximiser is the one of a coordinate step whose
+squared row norm is q; with ``q = 0`` the term is the loss itself.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from saddlesvm.solvers.bracket import lowest_on_line
 
 if TYPE_CHECKING:
     from numba.core import types
+
     from saddlesvm.rows.matrix import CSR, Dense
 
 STILL_NEAR = 32  # rows that are read again while they are in the cache
@@ -55,7 +57,9 @@ NO_CENTRE = np.empty(0)
 
 
 class SmoothedTerms(NamedTuple):
-    """The members' losses with a proximal term; arrays hold one place per member, so that loops become vector code.
+    """The members' losses with a proximal term.
+
+    Arrays have a place for each member, so that loops become vector code.
 
     Attributes
     ----------
@@ -82,15 +86,19 @@ class SmoothedTerms(NamedTuple):
     small: bool = False
 
 
-def smoothed_terms(problem: Problem, centre: np.ndarray = NO_CENTRE, q: float = 0.0) -> SmoothedTerms:
-    """The terms of a problem's members, with a proximal term whose centre has a place for each member."""
+def smoothed_terms(
+    problem: Problem, centre: np.ndarray = NO_CENTRE, q: float = 0.0
+) -> SmoothedTerms:
+    """Return the terms of a problem's members; the centre has a place for each member."""
     loss, y, weights, _ = problem.member_terms
     small = problem.is_small and (q == 0.0 or methods_of(loss).dual_step is not None)
     return SmoothedTerms(loss, y, weights, problem.C, centre, q, not is_smooth(loss), small)
 
 
 class Line(NamedTuple):
-    """The objective along a direction: ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``.
+    """The objective along a direction.
+
+    ``linear tau + quadratic tau^2 / 2 + C sum_i e_i(z_i + tau dz_i)``.
 
     Attributes
     ----------
@@ -114,8 +122,8 @@ class Answers(NamedTuple):
     alpha, bend : ndarray of shape (n,)
         Multipliers, and second derivatives of the terms, times C.
     sums : ndarray of shape (4,)
-        Over the rows: ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, which a certificate needs, and how many have a
-        second derivative.
+        Over the rows: ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, which a certificate needs, and
+        how many have a second derivative.
     """
 
     alpha: np.ndarray
@@ -130,7 +138,7 @@ class Answers(NamedTuple):
 
 @inlined
 def within_bounds(loss: Loss, a: float, y: float, s: float) -> float:
-    """`a`, moved back to its bound where rounding took it beyond."""
+    """Return `a`, moved back to its bound if rounding took it beyond."""
     if conjugate(loss, a, y, s) < np.inf:
         return a
     low, high = bounds(loss, y, s)
@@ -139,14 +147,18 @@ def within_bounds(loss: Loss, a: float, y: float, s: float) -> float:
 
 @inlined
 def response(loss: Loss, z: float, y: float, s: float) -> tuple[float, float]:
-    """``a(z)`` and ``-a'(z) >= 0`` of a row without a proximal term."""
+    """Return ``a(z)`` and ``-a'(z) >= 0`` of a row without a proximal term."""
     return -s * subgradient(loss, z, y), s * curvature(loss, z, y)
 
 
 @inlined
-def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float) -> tuple[float, float]:
-    """The same with it; the latter is zero at the bounds and corners of the dual term."""
-    loss, q, centre = terms.loss, terms.q, terms.centre[k]
+def smoothed_response(
+    terms: SmoothedTerms, k: int, z: float, y: float, s: float
+) -> tuple[float, float]:
+    """Return both with the proximal term; ``-a'`` is 0 at bounds and corners of the dual term."""
+    loss = terms.loss
+    q = terms.q
+    centre = terms.centre[k]
     a = within_bounds(loss, centre + dual_step(loss, centre, z, y, q, s), y, s)
     proximal = z + q * (a - centre)
     left, right = slopes(loss, a, proximal, y, s)
@@ -155,35 +167,47 @@ def smoothed_response(terms: SmoothedTerms, k: int, z: float, y: float, s: float
     if terms.kinked:
         low, high = bounds(loss, y, s)
         return a, (1.0 / q if min(a - low, high - a) > AT_BOUND * s else 0.0)
-    a = within_bounds(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)  # what an inexact step has left
+    # What an inexact step has left.
+    a = within_bounds(loss, a + dual_step(loss, a, proximal, y, q, s), y, s)
     proximal = z + q * (a - centre)
     bend = s * curvature(loss, proximal, y)
     return a, bend / (1.0 + q * bend)
 
 
 @inlined
-def respond_between(terms: SmoothedTerms, z: np.ndarray, answers: Answers, start: int, stop: int) -> None:
-    """Compute the multipliers of the members from `start` to `stop` at their margins, and add to the sums.
+def respond_between(
+    terms: SmoothedTerms, z: np.ndarray, answers: Answers, start: int, stop: int
+) -> None:
+    """Compute the multipliers of the members from `start` to `stop`, and add to the sums.
 
-    One loop has a proximal term and one has not. With the choice inside a single loop, the logistic loss would not
-    become vector instructions (51 instead of 4 ns per row).
+    One loop has a proximal term and one has not. With the choice inside a single loop, the logistic
+    loss would not become vector instructions (51 instead of 4 ns per row).
     """
-    loss, C, q, alpha, bend, sums = terms.loss, terms.C, terms.q, answers.alpha, answers.bend, answers.sums
+    loss = terms.loss
+    C = terms.C
+    q = terms.q
+    alpha = answers.alpha
+    bend = answers.bend
+    sums = answers.sums
     paid = conjugates = coupled = active = 0.0
     if q == 0.0:
         for k in range(U(start), U(stop)):
-            s, y = weight_of(terms.weights, k), terms.y[k]
+            s = weight_of(terms.weights, k)
+            y = terms.y[k]
             a, h = response(loss, z[k], y, s)
-            alpha[k], bend[k] = a, C * h
+            alpha[k] = a
+            bend[k] = C * h
             paid += s * value(loss, z[k], y)
             coupled += a * z[k]
             active += h > 0.0
         conjugates = -(paid + coupled)  # a is the slope at z, and Fenchel's inequality an equality
     else:
         for k in range(U(start), U(stop)):
-            s, y = weight_of(terms.weights, k), terms.y[k]
+            s = weight_of(terms.weights, k)
+            y = terms.y[k]
             a, h = smoothed_response(terms, k, z[k], y, s)
-            alpha[k], bend[k] = a, C * h
+            alpha[k] = a
+            bend[k] = C * h
             paid += s * value(loss, z[k], y)
             conjugates += conjugate(loss, a, y, s)
             coupled += a * z[k]
@@ -202,7 +226,7 @@ def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
 
 
 def answers_at(terms: SmoothedTerms, z: np.ndarray) -> Answers:
-    """What the rows answer at their margins."""
+    """Return the multipliers and sums of all members at their margins."""
     answers = Answers.room(z.size)
     respond(terms, z, answers)
     return answers
@@ -221,7 +245,8 @@ def respond_to_weights(
 ) -> None:
     """:func:`respond` at the margins of w, which are put into z; ``pulled += sum_i a_i x_i``.
 
-    Memory delivers every row once: the kernel takes a few rows at a time, which are in the cache at their second use.
+    Memory delivers every row once: the kernel takes a few rows at a time, which are in the cache at
+    their second use.
     """
     for start in range(0, members.size, STILL_NEAR):
         stop = min(start + STILL_NEAR, members.size)
@@ -236,8 +261,10 @@ def respond_to_weights(
 
 @beside(smoothed_arrays.bending_rows, in_numpy.is_small)
 @kernel
-def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
-    """Set ``mask[i] = 1`` for members whose dual variable is strictly inside its bounds and off a corner."""
+def bending_rows(
+    terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray
+) -> None:
+    """Set ``mask[i] = 1`` for members with a dual variable inside its bounds and off a corner."""
     for i in members:
         left, right = slopes(terms.loss, alpha[i], 0.0, terms.y[i], weight_of(terms.weights, i))
         mask[i] = 1.0 if left > -np.inf and right < np.inf and right - left < SAME_SLOPES else 0.0
@@ -245,7 +272,9 @@ def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask:
 
 @beside(smoothed_arrays.slope_along, in_numpy.is_small)
 @kernel
-def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float) -> tuple[float, float]:
+def slope_along(
+    terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float
+) -> tuple[float, float]:
     """First and second derivative by tau of ``C sum_i e_i(z_i + tau dz_i)``."""
     slope = bend = 0.0
     if terms.q == 0.0:
@@ -255,14 +284,16 @@ def slope_along(terms: SmoothedTerms, z: np.ndarray, dz: np.ndarray, tau: float)
             bend += h * dz[k] * dz[k]
     else:
         for k in range(z.size):
-            a, h = smoothed_response(terms, k, z[k] + tau * dz[k], terms.y[k], weight_of(terms.weights, k))
+            a, h = smoothed_response(
+                terms, k, z[k] + tau * dz[k], terms.y[k], weight_of(terms.weights, k)
+            )
             slope -= a * dz[k]
             bend += h * dz[k] * dz[k]
     return terms.C * slope, terms.C * bend
 
 
 def inner(one: np.ndarray, other: np.ndarray) -> float:
-    """An inner product without BLAS, whose threads would spin on and take the fit's cores."""
+    """Return an inner product without BLAS, whose threads would take the fit's cores."""
     return float(np.einsum("i,i", one, other))
 
 
@@ -274,17 +305,20 @@ def search(
     alpha_at_one: np.ndarray,
     tolerance: float,
 ) -> float:
-    """The minimiser over tau >= 0 along a line, given the multipliers and second derivatives at zero, and the
-    multipliers at one (or an empty array).
+    """Return about the minimiser over tau >= 0 along a line; 0 if the function does not fall.
 
-    One where that is known and will do, else as :func:`~saddlesvm.solvers.bracket.lowest_on_line` finds it.
-    Zero where the function does not fall.
+    `alpha` and `bend` are the multipliers and second derivatives at 0, `alpha_at_one` the
+    multipliers at 1, or empty. 1 is returned if it is known to do, else what
+    :func:`~saddlesvm.solvers.bracket.lowest_on_line` finds.
     """
     z, dz, linear, quadratic = line
     begin = linear - terms.C * inner(alpha, dz)
     if not begin < 0.0:
         return 0.0
-    if alpha_at_one.size and abs(linear + quadratic - terms.C * inner(alpha_at_one, dz)) <= -tolerance * begin:
+    if (
+        alpha_at_one.size
+        and abs(linear + quadratic - terms.C * inner(alpha_at_one, dz)) <= -tolerance * begin
+    ):
         return 1.0
     rise = quadratic + inner(bend * dz, dz)
 
@@ -295,7 +329,9 @@ def search(
     return lowest_on_line(derivatives, begin, -begin / rise if rise > 0.0 else 1.0, tolerance)
 
 
-def _pick_add_squares(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Callable[..., None]:
+def _pick_add_squares(
+    X: types.Type, i: types.Type, c: types.Type, w: types.Type
+) -> Callable[..., None]:
     def of_dense(X: Dense, i: int, c: float, w: np.ndarray) -> None:
         row = X.values[i]
         for j in range(row.size):

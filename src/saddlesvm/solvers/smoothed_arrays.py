@@ -32,7 +32,7 @@ def response(terms: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def smoothed_response(terms: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same with a proximal term; the latter is zero at the bounds and corners of the dual term."""
+    """Return both with a proximal term; ``-a'`` is 0 at the bounds and corners of the dual term."""
     loss, methods, s, q, y, centre = (
         terms.loss,
         methods_of(terms.loss),
@@ -72,7 +72,13 @@ def respond(terms: Any, z: np.ndarray, answers: Any) -> None:
 
 
 def respond_to_weights(
-    terms: object, X: Rows, members: np.ndarray, w: np.ndarray, z: np.ndarray, answers: Any, pulled: np.ndarray
+    terms: object,
+    X: Rows,
+    members: np.ndarray,
+    w: np.ndarray,
+    z: np.ndarray,
+    answers: Any,
+    pulled: np.ndarray,
 ) -> None:
     """:func:`saddlesvm.solvers.smoothed.respond_to_weights`."""
     dot_by_blocks(X, members, w, z)
@@ -81,7 +87,9 @@ def respond_to_weights(
 
 
 @silent
-def bending_rows(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray) -> None:
+def bending_rows(
+    terms: Pointwise, members: np.ndarray, alpha: np.ndarray, mask: np.ndarray
+) -> None:
     """:func:`saddlesvm.solvers.smoothed.bending_rows`."""
     y, s = chosen_terms(terms, members)
     left, right = methods_of(terms.loss).slopes(terms.loss, alpha[members], 0.0, y, s)
