@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
@@ -145,3 +146,11 @@ def test_without_its_packages_the_import_says_what_to_install() -> None:
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "export to ONNX needs the package 'skl2onnx': install it" in ended.stderr
     assert "pip install '.[onnx]'" in ended.stderr
+
+
+@pytest.mark.parametrize("kind", [LinearSVC, LinearSVR, LinearSVCCV, SVC, OneClassSVM])
+def test_a_machine_that_is_not_fitted_is_refused(kind: Any) -> None:
+    from saddlesvm.onnx import to_onnx
+
+    with pytest.raises(NotFittedError):
+        to_onnx(kind(), np.eye(2))

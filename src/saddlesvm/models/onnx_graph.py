@@ -18,6 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.estimators.cross_validation import LinearSVCCV
 from saddlesvm.estimators.linear import LinearSVC, LinearSVR
@@ -127,7 +128,12 @@ def make_counterpart(model: Estimator) -> BaseEstimator:
     ------
     ValueError
         scikit-learn has no such estimator.
+    NotFittedError
+        The model is not fitted.
     """
+    kinds = (LinearSVC, LinearSVR, LinearSVCCV, *(ours for ours, _ in MACHINES))
+    if isinstance(model, kinds):
+        check_is_fitted(model)
     if isinstance(model, LinearSVCCV):
         model = model.best_estimator_
     if isinstance(model, LinearSVR):
