@@ -61,6 +61,7 @@ def test_text_labels_in_front_without_header(tmp_path: Path) -> None:
         ("0,1,label\n1,2,yes\n3,4,no\n", ["0", "1"]),
         ("0,1,label\n1,2,yes\n3,4,label\n", None),
         ("0,1,maybe\n1,2,yes\n3,4,no\n", None),
+        ("0,1\n1,2\n3,4\n", None),
         ("\ufeffa,b\r\n1,2\r\n", ["a"]),
         ("\n\na,b\n\n1,2\n\n", ["a"]),
     ],
@@ -189,3 +190,12 @@ def test_a_first_line_of_words_that_do_not_occur_again_holds_names(
     layout = find_layout(path, None, "auto", None)
     assert layout.skip == int(is_header)
     assert layout.names == (first.split(",") if is_header else ["column 1", "column 2", "column 3"])
+
+
+def test_names_of_pandas_are_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("0,1,2\n5,6,1\n7,8,0\n")
+    fails(path, "line 1: counts the columns", "header=True or header=False")
+    assert [read(path, header=header).n_rows for header in (True, False)] == [2, 3]
+    path.write_text(",0,1,2\n0,5,6,1\n1,7,8,0\n")
+    fails(path, "column 1 has no name (a saved row index?)")

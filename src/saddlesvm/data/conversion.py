@@ -51,7 +51,7 @@ def convert(
     target : str or path
         The folder to make.
     label, header, dtype, zero_based, drop_columns
-        As in :func:`read`.
+        As in :func:`read`. With "auto", index 0 in one file of LIBSVM text makes all count from 0.
     n_features : int, optional
         As in :func:`read`; by default LIBSVM text has as many features as occur in any of the
         files.

@@ -29,6 +29,7 @@ MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _WORDS_ADVICE = "(for words, use --columns NAME=category, or saddlesvm.table.read)"
 _HEADER_ADVICE = "say whether it is a header: header=True or header=False"
 _OPEN_QUOTE = "a quote is opened and not closed in its line"
+LEAST_COUNTED = 3  # columns from which a line 0, 1, 2 is taken for names; a guess
 _FIRST_ROWS = 200  # rows in which a cell of the first line is searched for; a guess
 
 
@@ -275,12 +276,18 @@ def _looks_like_header(
         raise DataError(f"{path}: line 1: mixes numbers and text ({words[0]!r}); {_HEADER_ADVICE}")
     if words:
         return True
+    # pandas names columns 0, 1, 2 and so on, and a saved index "". Rows may count, too.
+    counted = [str(k) for k in range(len(first))]
+    if first == ["", *counted[:-1]]:
+        return True
+    if first == counted and len(first) >= LEAST_COUNTED:
+        raise DataError(
+            f"{path}: line 1: counts the columns, from 0 to {first[-1]}; {_HEADER_ADVICE}"
+        )
     # Names may be numbers, beside the name of the label.
     if label_column is None or not others or len(others[0]) <= label_column:
         return False
-    # pandas names columns 0, 1, 2 and so on, whatever the labels are.
-    is_counted = features == [str(k) for k in range(len(features))]
-    if is_counted and first[label_column].lower() in LABEL_NAMES:
+    if features == counted[:-1] and first[label_column].lower() in LABEL_NAMES:
         return True
     return _is_word(first[label_column]) and is_number(others[0][label_column])
 
