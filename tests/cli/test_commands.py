@@ -123,6 +123,7 @@ def test_an_early_stop_exits_with_3_and_says_what_to_do(run):
         (["train", "nosuchfile"], "nosuchfile: no such file; the bundled data sets are banknote, heart, toy"),
         (["train", "toy", "--C", "-1"], "C must be a positive"),
         (["train", "toy", "--C", "2", "--lambda", "1"], "give either C or lam"),
+        (["train", "toy", "--C", "1", "--lambda", "1"], "give either C or lam"),
         (["train", "toy", "--nonsense"], "No such option '--nonsense'"),
         (["train", "toy", "--clas-weight", "balanced"], "--class-weight"),
         (["predict", "toy", "toy", "--probabilites"], "--probabilities"),

@@ -34,6 +34,8 @@ def choose_entry(asked: dict[str, Any]) -> register.Entry:
         if "kernel" not in asked:
             name = f"Linear{name}"
     entry = find_entry_named(name)
+    if "C" in asked and "lam" in asked:
+        raise ValueError("give either C or lam (lambda), not both: C = 1 / (lambda n)")
     for name, _ in asked.get("settings", ()):
         if name in asked:
             raise ValueError(f"--set {name} gives a parameter that has an option: give one of them")
