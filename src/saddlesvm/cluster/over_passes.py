@@ -31,7 +31,7 @@ from saddlesvm.problem.bounds import add_sizes
 from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
 from saddlesvm.solvers.active_set import ActiveSet
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
-from saddlesvm.solvers.over_passes import PassSums, Setting
+from saddlesvm.solvers.over_passes import PassSums, Question, Setting
 
 if TYPE_CHECKING:
     from saddlesvm.cluster.dask_engine import DaskEngine
@@ -49,7 +49,7 @@ class PassOrder(NamedTuple):
     """The question of a round: the problems that are left, and what to find out about each."""
 
     problems: list[int]
-    questions: list[Any]
+    questions: list[Question]
     loss: Loss
     C: float
     n: int
@@ -184,7 +184,7 @@ class PassRounds(ClusterMethod):
         self.record()
         return self.find_outcome()
 
-    def ask(self, problems: list[int], questions: list[object]) -> tuple[Any, PassAnswers]:
+    def ask(self, problems: list[int], questions: list[Question]) -> tuple[Any, PassAnswers]:
         """Ask all partitions; return the answers, kept on the workers, and the client's share."""
         order = PassOrder(problems, questions, self.plan.loss, self.plan.C, self.plan.n)
         held = self.engine.persist(answer_pass, add_answers, order)

@@ -79,20 +79,9 @@ class FreeRowQuestion(NamedTuple):
         first: int = 0,
         seed: int = 0,
     ) -> None:
-        """Add the answers of some rows, and put their multipliers at w into `alpha`.
+        """Add the answers of some rows, as :meth:`~saddlesvm.solvers.over_passes.Question.add_to`.
 
-        Parameters
-        ----------
-        found : FreeRowSums
-        terms : Terms
-        members : ndarray of shape (m,)
-            The rows that take part, ascending, in the numbering of `terms`.
-        alpha : ndarray of shape (n,)
-            In the numbering of `terms`; or of shape (0,), if nobody needs them.
-        first : int, default=0
-            The number of the first row of `terms`.
-        seed : int, default=0
-            Of the draw of decided rows: another one for each part of the rows.
+        Decided rows are drawn anew for each `seed`; `first` numbers the rows taken along.
         """
         room = self.most - found.taken
         for number, chosen in enumerate(strips(terms.X, members, STRIP_VALUES)):

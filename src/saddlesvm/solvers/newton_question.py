@@ -96,19 +96,9 @@ class NewtonQuestion(NamedTuple):
         first: int = 0,
         seed: int = 0,
     ) -> None:
-        """Add the sums over some rows, and put their dual variables at W into `alpha`.
+        """Add the sums over some rows, as :meth:`~saddlesvm.solvers.over_passes.Question.add_to`.
 
-        Parameters
-        ----------
-        into : NewtonSums
-        terms : Terms
-            A smooth loss, or the softmax, whose labels are class numbers.
-        members : ndarray of shape (m,)
-            The rows that take part, ascending, in the numbering of `terms`.
-        alpha : ndarray of shape (n,)
-            In the numbering of `terms`; or of shape (0,), if nobody needs them.
-        first, seed : int, default=0
-            The number of the first row of `terms`, and that of the part: more seeds of the draw.
+        The loss is smooth, or the softmax, whose labels are class numbers.
         """
         random = np.random.default_rng([self.draw_seed, seed, first])
         place = strips_of(terms, members)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from saddlesvm.problem.bounds import (
 from saddlesvm.problem.intercepts import Intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.regularizer import Regularizer
+from saddlesvm.problem.terms import Terms
 
 if TYPE_CHECKING:
     from typing import Self
@@ -70,11 +71,6 @@ class PassSums:
         """The sums and the lists."""
         return [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
 
-    @property
-    def pieces_taken(self) -> list[Any]:
-        """The rows taken along, in pieces."""
-        return [piece for value in self.values if isinstance(value, list) for piece in value]
-
     def add(self, other: PassSums) -> None:
         """Add the sums and the rows of other rows."""
         for total, more in zip(self.values, other.values, strict=True):
@@ -90,6 +86,41 @@ class PassSums:
     def without_rows(self) -> Self:
         """Return the sums alone."""
         return type(self)(*([] if isinstance(value, list) else value for value in self.values))
+
+
+class Question(Protocol):
+    """What a pass has to compute, the same for all parts of the rows."""
+
+    def limit_to_share(self, share: float) -> Question:
+        """Return the question to a share of the rows, which may use the same share of the room."""
+
+    def empty(self) -> PassSums:
+        """Return the empty answer."""
+
+    def add_to(
+        self,
+        sums: Any,
+        /,
+        terms: Terms,
+        members: np.ndarray,
+        alpha: np.ndarray = UNASKED,
+        first: int = 0,
+        seed: int = 0,
+    ) -> None:
+        """Add the sums over some rows, and put their dual variables into `alpha`.
+
+        Parameters
+        ----------
+        sums : PassSums
+            What :meth:`empty` returned, with the sums over other rows.
+        terms : Terms
+        members : ndarray of shape (m,)
+            The rows that take part, ascending, in the numbering of `terms`.
+        alpha : ndarray of shape (n,)
+            In the numbering of `terms`; or of shape (0,), if nobody needs them.
+        first, seed : int, default=0
+            The number of the first row of `terms`, and that of the part: more seeds of the draw.
+        """
 
 
 @dataclass
@@ -133,8 +164,8 @@ class OverPasses(ABC):
         return True
 
     @abstractmethod
-    def question(self) -> Any:
-        """Return the question of the next pass: it has an `empty` answer, and `add_to`."""
+    def question(self) -> Question:
+        """Return the question of the next pass."""
 
     @abstractmethod
     def learn_from_pass(self, setting: Setting, found: Any) -> Any:
