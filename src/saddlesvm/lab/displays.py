@@ -260,7 +260,8 @@ class PathDisplay(Display):
             The proven gap, or the error, over C.
         """
         one_of("kind", kind, PATH_KINDS)
-        return self._draw(getattr(self, f"{kind}_chart")(), ax)
+        chart = self.gap_chart() if kind == "gap" else self.error_chart()
+        return self._draw(chart, ax)
 
     def gap_chart(self) -> Chart:
         """Return the relative gap that is proven at each C, with the fits as dots."""
