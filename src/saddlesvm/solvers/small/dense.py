@@ -1,6 +1,6 @@
 """Small problems as one matrix in float64, and Newton's equations of runs over its rows.
 
-The equations are ``P + C Z' diag(bend) Z``. If the penalty P is the identity, a matrix that is
+The equations are ``P + Z' diag(bend) Z``. If the penalty P is the identity, a matrix that is
 computed and factored in single precision differs from the exact one by about the unit roundoff
 times its trace. Up to a tenth of the identity, runs take as many steps as with exact matrices: a
 step is corrected by the next one, whose right side is computed in double precision.
@@ -32,7 +32,7 @@ LIFT = 1e-14
 LIFT_GROWTH = 100.0
 LIFT_TRIES = 5
 SINGLE_TRACE = 0.1 * 2.0**24  # largest trace of a matrix in single precision: derived, see above
-SINGLE_SIZES = 1e-12, 1e12  # of squared norms and of C, whose products single precision then holds
+SINGLE_SIZES = 1e-12, 1e12  # of squared norms, whose products single precision then holds
 # Products that make a matrix, from which single precision saves more than its copy of the rows
 # costs: measured, 3 and 12 matrices of 150 x 5 to 2,000 x 21 (26 November 2026).
 SINGLE_WORK = 100_000
@@ -113,7 +113,7 @@ class Small:
             self.penalty[:] = 0.0
         if problem.intercept.constrained:
             self.penalty[-1] = 0.0
-        self.equations = SmallEquations(Z, self.penalty, self.C)
+        self.equations = SmallEquations(Z, self.penalty)
         self.Z: np.ndarray = self.equations.Z
 
     def replace_labels(self, y: np.ndarray, s: np.ndarray | float) -> Small:
@@ -130,7 +130,7 @@ class Small:
         extended = copy.copy(self)
         # l1 |u_j| is the loss of a row that is the j-th unit vector.
         rows = np.vstack([self.Z, np.eye(self.Z.shape[1])])
-        extended.equations = SmallEquations(rows, self.penalty, self.C)
+        extended.equations = SmallEquations(rows, self.penalty)
         extended.Z = extended.equations.Z
         return extended
 
@@ -305,7 +305,6 @@ class SmallEquations:
     Z : ndarray of shape (n, m)
     penalty : ndarray of shape (m,)
         The diagonal of P.
-    C : float
 
     Attributes
     ----------
@@ -313,9 +312,8 @@ class SmallEquations:
         Column by column if they are few: the rows' weights are then multiplied along the rows.
     """
 
-    def __init__(self, Z: np.ndarray, penalty: np.ndarray, C: float) -> None:
+    def __init__(self, Z: np.ndarray, penalty: np.ndarray) -> None:
         self.exact = Precision(Z, penalty, dpotrf, dpotrs)
-        self.C = C
         self.Z = self.exact.Z
 
     @cached_property
@@ -325,7 +323,7 @@ class SmallEquations:
             return None
         norms = np.einsum("ij,ij->i", self.Z, self.Z)
         low, high = SINGLE_SIZES
-        in_range = low < float(norms.max()) < high and low < self.C < high
+        in_range = low < float(norms.max()) < high
         return norms + low if in_range and self.exact.penalty.all() else None
 
     @cached_property
@@ -335,9 +333,10 @@ class SmallEquations:
         return Precision(self.Z.astype(np.float32), penalty, spotrf, spotrs)
 
     def factors(self, bends: np.ndarray) -> list[Factor]:
-        """Return the factors of the matrices of runs, for second derivatives of shape (K, n)."""
-        # The second derivatives of the rows' terms of the objective, C s_i phi_i''.
-        bends = self.C * bends
+        """Return the factors of the matrices of runs.
+
+        `bends` are the second derivatives ``C s_i phi_i''`` of the rows' terms, of shape (K, n).
+        """
         if self.norms is None:
             return self.exact.factors(bends)
 
@@ -372,7 +371,7 @@ class Precision:
         self.solver = solver
 
     def factors(self, bends: np.ndarray) -> list[Factor]:
-        """Return the factors for second derivatives times C."""
+        """Return the factors for second derivatives of shape (K, n)."""
         bends = bends.astype(self.Z.dtype, copy=False)
         if self.has_few:
             matrices = np.matmul(bends[:, None] * self.Z.T, self.Z)

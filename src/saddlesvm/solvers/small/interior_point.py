@@ -1,22 +1,23 @@
 """An interior point method for small problems whose losses are lines and parabolas in pieces.
 
-The dual of such a problem is a quadratic program over a box. With variables t,
-``a = o + sigma t`` and rows x of `Z`:
+The dual of such a problem is a quadratic program over a box. With the multipliers of the rows x of
+`Z` times C as variables b:
 
-    minimise    C/2 ||sum_k sigma_k t_k x_k + ...||^2 + c't + t'Rt/2
-    subject to  0 <= t <= u,   P w = C sum_i a_i x_i,
+    minimise    ||sum_i b_i x_i||^2 / 2 + c'b + b'Rb/2
+    subject to  l <= b <= u,   P w = sum_i b_i x_i,
 
 and for slacks p of the lower and q of the upper bounds
 
-    sigma_k x_k . w + c_k + r_k t_k - p_k + q_k = 0,
-    p_k t_k = mu,   q_k (u_k - t_k) = mu,   mu -> 0.
+    x_i . w + c_i + r_i b_i - p_i + q_i = 0,
+    p_i (b_i - l_i) = mu,   q_i (u_i - b_i) = mu,   mu -> 0.
 
-R is zero for lines. If the penalty is the l1 norm, P is zero, and each weight has a row of its own,
-a unit vector, whose loss is the absolute value.
+R is zero for lines. A row whose multiplier may have both signs, with another slope on each side,
+has two variables, one for each sign. If the penalty is the l1 norm, P is zero, and each weight has
+a row of its own, a unit vector, whose loss is the absolute value.
 
-A step of Newton's method eliminates t, p and q: ``(P + C Z' D^-1 Z) dw = r`` with
-``D = R + p/t + q/(u - t)``. Each step is taken twice: without mu to see how far it leads, and then
-with a mu and a correction of second order that follow from it. It needs some fifteen steps
+A step of Newton's method eliminates b, p and q: ``(P + Z' D^-1 Z) dw = r`` with
+``D = R + p/(b - l) + q/(u - b)``. Each step is taken twice: without mu to see how far it leads, and
+then with a mu and a correction of second order that follow from it. It needs some ten steps
 whatever the scale of the features or C.
 
 The proximal point method of :mod:`saddlesvm.solvers.newton` takes 2.3 times as long in the mean
@@ -63,6 +64,8 @@ ZERO_SHARE = 0.5
 class InteriorRuns(Runs):
     """The duals of K problems over the same rows, and the points that their runs stand at.
 
+    Dual variables and their bounds have the factor C here.
+
     Attributes
     ----------
     curved : bool
@@ -77,22 +80,22 @@ class InteriorRuns(Runs):
         The problems.
     extended : Small
         The problems with further rows for the l1 norm; the same without one.
-    sigma, upper, cost : ndarray of shape (K, k)
-        Signs, upper bounds u, and slopes c of the variables t.
+    lower, upper, cost : ndarray of shape (K, k)
+        Bounds of the variables, and the slopes of their terms at zero.
+    counts_up : bool ndarray of shape (K, k)
+        True for a variable that is not negative, or whose term is one line from bound to bound.
     ridge : ndarray of shape (K, k), or 0
         Second derivatives of the variables' terms.
-    fixed : ndarray of shape (K, n)
-        The dual variables if all t are zero.
-    distances, slacks : ndarray of shape (K, 2, k)
-        The distances t and t - u of the variables from their lower and upper bounds, and the slacks
-        p and -q of these bounds. Both are negative at an upper bound, so that their products are
+    place : ndarray of shape (K, 4, k)
+        The distances of the variables from their lower and upper bounds, and the slacks p and -q of
+        these bounds. Distances and slacks of upper bounds are negative, so that their products are
         positive, and the two slacks add up to a slope.
     w : ndarray of shape (K, m)
         Weights.
     z : ndarray of shape (K, n)
         The margins of w.
     complementarity : ndarray of shape (K,)
-        The sums of the products of distances and slacks: the gap of the interior point, over C.
+        The sums of the products of distances and slacks: the gap of the interior point.
     """
 
     step_name: ClassVar[str] = "interior point step"
@@ -113,98 +116,95 @@ class InteriorRuns(Runs):
         low, slope_below, ridge_below = pieces_of_rows(small, lower, -1.0)
         high, slope_above, ridge_above = pieces_of_rows(small, upper, 1.0)
 
-        # A dual variable of both signs whose conjugate is one line is counted from its lower bound.
+        # A dual variable of both signs whose conjugate is one line stays one variable; any other
+        # row has a variable for each sign that its dual variable may have.
         has_both_signs = (low < 0.0) & (high > 0.0)
         jump = np.abs(slope_above - slope_below)
         is_line = jump <= SAME_SLOPES * (1.0 + np.abs(slope_above))
         is_straight = has_both_signs & is_line & (ridge_below == 0.0)
-        self.fixed = np.where(is_straight, low, 0.0)
-        # A variable t >= 0 for each sign that a row's dual variable may have.
         up = high > 0.0
         down = (low < 0.0) & ~is_straight
+        least = np.where(is_straight, low, 0.0)
         self.is_one_per_row = bool((up ^ down).all())
         self.step_together = self.is_one_per_row or len(y) == 1
         if self.is_one_per_row:
-            self.sigma = np.where(up, 1.0, -1.0)
-            self.upper = np.where(up, high - self.fixed, -low)
-            self.cost = np.where(up, slope_above, -slope_below)
+            self.counts_up = up
+            self.lower = np.where(up, least, low)
+            self.upper = np.where(up, high, 0.0)
+            self.cost = np.where(up, slope_above, slope_below)
             ridge = np.where(up, ridge_above, ridge_below)
         else:
             [ups] = np.nonzero(up[0])
             [downs] = np.nonzero(down[0])
             self.row_of_variable = np.concatenate([ups, downs])
-            self.sigma = np.repeat([1.0, -1.0], [ups.size, downs.size])[None]
-            self.upper = np.concatenate([(high - self.fixed)[:, ups], -low[:, downs]], axis=1)
-            self.cost = np.concatenate([slope_above[:, ups], -slope_below[:, downs]], axis=1)
+            self.counts_up = np.repeat([True, False], [ups.size, downs.size])[None]
+            self.lower = np.concatenate([least[:, ups], low[:, downs]], axis=1)
+            self.upper = np.concatenate([high[:, ups], np.zeros((1, downs.size))], axis=1)
+            self.cost = np.concatenate([slope_above[:, ups], slope_below[:, downs]], axis=1)
             ridge = np.concatenate([ridge_above[:, ups], ridge_below[:, downs]], axis=1)
+
+        # With the factor C: C phi*(-b / C) has the slopes of phi*, and the C-th part of its bends.
+        self.lower *= small.C
+        self.upper *= small.C
         self.ridge: Any = 0.0
         if curved:
-            self.ridge = ridge
+            self.ridge = ridge / small.C
         self.w = np.zeros((len(y), small.Z.shape[1]))
-        self.z = np.zeros(self.fixed.shape)
+        self.z: np.ndarray = np.zeros(low.shape)
         self.begin(self.spread_to_variables(has_both_signs))
-        self.complementarity = inner_by_row(flatten(self.slacks), flatten(self.distances))
+        self.complementarity = self.sum_products()
 
     def begin(self, middle: np.ndarray) -> None:
         """Begin inside the box, for zero weights; variables of `middle` halfway to their bounds."""
         # The others begin near zero, and those of a parabola where it has the slope MIDDLE, or in
         # the middle if that is nearer.
-        near_zero = np.minimum(START * self.upper, START)
-        t = np.where(middle, MIDDLE * self.upper, near_zero)
+        size_of_range = self.upper - self.lower
+        near_zero = START * np.minimum(size_of_range, self.small.C)
+        t = np.where(middle, MIDDLE * size_of_range, near_zero)
         if self.curved:
-            inside = np.minimum(MIDDLE / self.ridge, MIDDLE * self.upper)
+            inside = np.minimum(MIDDLE / self.ridge, MIDDLE * size_of_range)
             t = np.where(self.ridge > 0.0, inside, t)
-        slope = self.cost + self.ridge * t
+        b = np.where(self.counts_up, self.lower + t, self.upper - t)
+        slope = self.cost + self.ridge * b
         size = np.maximum(1.0, np.abs(slope).mean(axis=1, keepdims=True))
 
         # Slacks that add up to the slopes.
-        self.distances, self.slacks = np.empty((2, len(t), 2, slope.shape[1]))
-        self.distances[:, 0] = t
-        self.distances[:, 1] = t - self.upper
-        self.slacks[:, 0] = np.maximum(slope, 0.0) + size
-        self.slacks[:, 1] = np.minimum(slope, 0.0) - size
+        self.place = np.empty((len(t), 4, t.shape[1]))
+        self.place[:, 0] = b - self.lower
+        self.place[:, 1] = b - self.upper
+        self.place[:, 2] = np.maximum(slope, 0.0) + size
+        self.place[:, 3] = np.minimum(slope, 0.0) - size
         if middle.all() and not self.extended.l1:
-            self.begin_at_least_squares(size)
+            self.begin_at_least_squares(size_of_range, size)
 
-    def begin_at_least_squares(self, size: np.ndarray) -> None:
+    def begin_at_least_squares(self, size_of_range: np.ndarray, size: np.ndarray) -> None:
         """Begin at the weights of least squares, with one product of distances and slacks for all.
 
         Rows on both sides of their targets then need two thirds of the steps.
         """
         extended = self.extended
-        upper = self.upper
+        C = extended.C
         # Least squares of the rows' targets, weighted by the ranges, at most 1.
-        weight = np.minimum(upper, 1.0) / size
-        targets = self.sum_by_row(weight * self.sigma * self.cost)
-        right = -extended.C * multiply_rows(targets, extended.Z)
+        weight = np.minimum(size_of_range, C) / size
+        right = -multiply_rows(self.sum_by_row(weight * self.cost), extended.Z)
         self.w = solve(extended.equations.factors(self.sum_by_row(weight)), right)
         self.z = multiply_rows(self.w, extended.Z.T)
-        slope = self.sigma * self.spread_to_variables(self.z) + self.cost
+        slope = self.spread_to_variables(self.z) + self.cost
 
         # The root t of mu / t - mu / (u - t) = slope.
-        rise = slope * upper
-        mu = np.maximum(CENTRED * np.abs(rise).mean(axis=1, keepdims=True), SAME_SLOPES)
-        t = upper * (2.0 * mu / (rise + 2.0 * mu + np.hypot(rise, 2.0 * mu)))
-        self.distances[:, 0] = t
-        self.distances[:, 1] = t - upper
-        self.slacks[:, 0] = mu / self.distances[:, 0]
-        self.slacks[:, 1] = mu / self.distances[:, 1]
+        rise = slope * size_of_range
+        mu = CENTRED * np.abs(rise).mean(axis=1, keepdims=True)
+        mu = np.maximum(mu, SAME_SLOPES * C)
+        t = size_of_range * (2.0 * mu / (rise + 2.0 * mu + np.hypot(rise, 2.0 * mu)))
+        self.place[:, 0] = t
+        self.place[:, 1] = t - size_of_range
+        self.place[:, 2:] = mu[:, None] / self.place[:, :2]
 
     def pick(self, chosen: np.ndarray) -> Self:
         """Return some of the runs."""
         some = copy.copy(self)
         some.small = self.small.pick(chosen)
-        for name in (
-            "sigma",
-            "upper",
-            "cost",
-            "fixed",
-            "distances",
-            "slacks",
-            "w",
-            "z",
-            "complementarity",
-        ):
+        for name in ("counts_up", "lower", "upper", "cost", "place", "w", "z", "complementarity"):
             setattr(some, name, getattr(self, name)[chosen])
         if self.curved:
             some.ridge = self.ridge[chosen]
@@ -221,128 +221,145 @@ class InteriorRuns(Runs):
         if self.is_one_per_row:
             return values
         # A row with two variables, one for each sign, adds both up.
-        return np.bincount(self.row_of_variable, values[0], self.fixed.shape[1])[None]
+        return np.bincount(self.row_of_variable, values[0], self.z.shape[1])[None]
+
+    def sum_products(self) -> np.ndarray:
+        """Return the sums of the products of distances and slacks, shape (K,)."""
+        distances_and_slacks = self.place.reshape(len(self.place), 2, -1)
+        return inner_by_row(distances_and_slacks[:, 0], distances_and_slacks[:, 1])
 
     def take_step(self) -> np.ndarray:
         """Take a step of each run; return estimates of the gaps at the bounds."""
-        extended = self.extended
-        distances = self.distances
-        slacks = self.slacks
-        sigma = self.sigma
+        Z = self.extended.Z
+        distances = self.place[:, :2]
+        slacks = self.place[:, 2:]
 
         # The inverse of D = R + p/t + q/(u - t), and the slopes of the variables' terms.
         quotients = slacks / distances
         weight = quotients[:, 0] + quotients[:, 1]
-        slope = sigma * self.spread_to_variables(self.z)
-        slope += self.cost
+        slope = self.spread_to_variables(self.z) + self.cost
+        b = distances[:, 0] + self.lower
         if self.curved:
-            slope += self.ridge * distances[:, 0]
+            slope += self.ridge * b
             weight += self.ridge
         np.divide(1.0, weight, out=weight)
-        factors = extended.equations.factors(self.sum_by_row(weight))
+        factors = self.extended.equations.factors(self.sum_by_row(weight))
 
-        # Without mu, Newton's step lowers the variables by `falls`, and by `signed` times what the
+        # Without mu, Newton's step lowers the variables by `falls`, and by `weight` times what the
         # margins rise by. The right side r of the equations follows.
         falls = weight * slope
-        signed = weight * sigma
-        right = extended.C * multiply_rows(self.alpha(distances[:, 0] - falls), extended.Z)
-        right -= extended.penalty * self.w
+        b -= falls
+        right = multiply_rows(self.sum_by_row(b), Z)
+        right -= self.extended.penalty * self.w
 
-        # The predictor, without mu: the changes of the distances, relative to them. The relative
-        # changes of a distance and of its slack add up to -1.
-        dz = multiply_rows(solve(factors, right), extended.Z.T)
-        dt = signed * self.spread_to_variables(dz)
-        dt += falls
-        np.negative(dt, out=dt)
-        relative = dt[:, None] / distances
-        first_order = slacks * dt[:, None]
+        # The predictor, without mu: by how much the distances fall, and which part of them that is.
+        # The relative falls of a distance and of its slack add up to 1.
+        dz = multiply_rows(solve(factors, right), Z.T)
+        falling = weight * self.spread_to_variables(dz)
+        falling += falls
+        falling = falling[:, None]
+        relative = falling / distances
+        first_order = slacks * falling
         mu = self.choose_mu(first_order, relative)
 
         # The corrector aims at p t = mu, and takes the predictor's products of second order into
         # account.
-        aim = (mu + first_order * (1.0 + relative)) / distances
+        relative -= 1.0
+        aim = first_order
+        aim *= relative
+        aim += mu
+        aim /= distances
         rises = weight * (aim[:, 0] + aim[:, 1])
-        right += extended.C * multiply_rows(self.sum_by_row(sigma * rises), extended.Z)
+        right += multiply_rows(self.sum_by_row(rises), Z)
         dw = solve(factors, right)
-        dz = multiply_rows(dw, extended.Z.T)
-        dt = rises - falls
-        dt -= signed * self.spread_to_variables(dz)
-        dt = dt[:, None]
-        aim -= slacks
-        dslacks = aim - quotients * dt
+        dz = multiply_rows(dw, Z.T)
+        rises -= falls
+        rises -= weight * self.spread_to_variables(dz)
 
-        self.move(dw, dz, dt, dslacks)
+        # What the place moves by: the distances by the rises of their variables.
+        step = np.empty(self.place.shape)
+        step[:, :2] = rises[:, None]
+        aim -= slacks
+        quotients *= step[:, :2]
+        np.subtract(aim, quotients, out=step[:, 2:])
+        self.move(dw, dz, step)
         self.steps += 1
         if self.steps >= MOST_STEPS:
             return np.full(len(self.w), np.nan)
-        # The gap of the interior point, C complementarity, is larger than the gap at the bounds.
-        return (extended.C / GAP_RATIO) * self.complementarity
+        # The gap of the interior point is larger than the gap at the bounds.
+        return self.complementarity / GAP_RATIO
 
     def choose_mu(self, first_order: np.ndarray, relative: np.ndarray) -> np.ndarray:
-        """Return mu of each run, shape (K, 1, 1), from the predictor's changes of the distances.
+        """Return mu of each run, shape (K, 1, 1), from the predictor's falls of the distances.
 
-        They are given relative to the distances, and times the slacks.
+        They are given times the slacks, and relative to the distances.
         """
+        falls = flatten(relative)
+        first_order = flatten(first_order)
         predicted = (
             self.complementarity.tolist(),
-            np.add.reduce(flatten(first_order), axis=1).tolist(),
-            inner_by_row(flatten(first_order), flatten(relative)).tolist(),
-            np.minimum.reduce(flatten(relative), axis=1).tolist(),
-            np.maximum.reduce(flatten(relative), axis=1).tolist(),
+            np.add.reduce(first_order, axis=1).tolist(),
+            inner_by_row(first_order, falls).tolist(),
+            np.minimum.reduce(falls, axis=1).tolist(),
+            np.maximum.reduce(falls, axis=1).tolist(),
         )
         n_products = 2.0 * self.upper.shape[1]
-        sums = [target_complementarity(*run) for run in zip(*predicted, strict=True)]
-        return np.array([total / n_products for total in sums])[:, None, None]
+        mus = [target_complementarity(*run) / n_products for run in zip(*predicted, strict=True)]
+        return np.array(mus)[:, None, None]
 
-    def move(self, dw: np.ndarray, dz: np.ndarray, dt: np.ndarray, dslacks: np.ndarray) -> None:
+    def move(self, dw: np.ndarray, dz: np.ndarray, step: np.ndarray) -> None:
         """Move along a step as far as the bounds allow."""
         # The step stops short of the nearest bound, so that distances and slacks keep their signs.
-        shortest = np.minimum(dt / self.distances, dslacks / self.slacks)
-        least = np.minimum.reduce(flatten(shortest), axis=1).tolist()
+        least = np.minimum.reduce(flatten(step / self.place), axis=1).tolist()
         length = np.array([min(1.0, INSIDE * longest_step(each)) for each in least])[:, None]
-        self.w = self.w + length * dw
-        self.z = self.z + length * dz
-        self.distances = self.distances + length[:, None] * dt
-        self.slacks = self.slacks + length[:, None] * dslacks
-        self.complementarity = inner_by_row(flatten(self.slacks), flatten(self.distances))
-
-    def alpha(self, t: np.ndarray) -> np.ndarray:
-        """Return the dual variables of all rows, shape (K, n), those of the l1 norm included."""
-        return self.fixed + self.sum_by_row(self.sigma * t)
+        dw *= length
+        dz *= length
+        step *= length[:, None]
+        self.w = self.w + dw
+        self.z = self.z + dz
+        self.place = self.place + step
+        self.complementarity = self.sum_products()
 
     def snap_to_bounds(self) -> np.ndarray:
         """Return the variables, with those that tend to a bound put to it."""
-        t = self.distances[:, 0]
+        place = self.place
+        up = self.counts_up
+        size_of_range = self.upper - self.lower
+        # Distances from zero, and the slacks there and at the other bound.
+        t = np.where(up, place[:, 0], -place[:, 1])
+        slack = np.where(up, place[:, 2], -place[:, 3])
+        other_slack = np.where(up, -place[:, 3], place[:, 2])
+
         # Strict complementarity: near the optimum either the distance or the slack goes to zero. A
         # variable tends to a bound if its distance, as a share of its range, is below the slack. At
-        # lower bounds the largest share of all variables stands for the range: all are far below
-        # their upper bounds if the rows are long.
-        share = t / self.upper
-        is_low = share < self.slacks[:, 0] * share.max(axis=1, keepdims=True)
-        is_high = share - 1.0 > self.slacks[:, 1]
-        put = np.where(is_low, 0.0, np.where(is_high, self.upper, t))
+        # zero the largest share of all variables stands for the range: all are far below their
+        # other bounds if the rows are long.
+        share = t / size_of_range
+        is_zero = share < slack * share.max(axis=1, keepdims=True)
+        is_at_other = 1.0 - share < other_slack
+        put = np.where(is_zero, 0.0, np.where(is_at_other, size_of_range, t))
         if self.curved:
             # Variables of parabolas stay where they are.
             put = np.where(self.ridge > 0.0, t, put)
-        return put
+        return np.where(up, self.lower + put, self.upper - put)
 
     def point(self) -> RunPoints:
         """Return weights and the rows' dual variables, zero or at a bound if they tend to it."""
         small = self.small
-        alpha = self.alpha(self.snap_to_bounds())
+        alpha = self.sum_by_row(self.snap_to_bounds()) / small.C
         if not small.l1:
-            return small.evaluate(self.w, alpha)
+            return small.evaluate(self.w, alpha, self.z)
         # The l1 norm: a weight that is closer to zero than its pull is to its bound is zero in the
         # limit (strict complementarity). The dual variables of its rows are the pulls.
-        pulls = np.abs(self.alpha(self.distances[:, 0])[:, self.size :])
-        inside = 1.0 - pulls * (small.C / small.l1)
+        pulls = np.abs(self.sum_by_row(self.place[:, 0] + self.lower)[:, self.size :])
+        inside = 1.0 - pulls / small.l1
         w = np.where(ZERO_SHARE * inside > np.abs(self.w), 0.0, self.w)
         return small.evaluate(w, alpha[:, : self.size])
 
     def count_active(self) -> int:
         """Return how many variables tend to no bound: the rows on the margin."""
-        t = self.snap_to_bounds()
-        return int(np.count_nonzero((t > 0.0) & (t < self.upper)))
+        b = self.snap_to_bounds()
+        return int(np.count_nonzero((b > self.lower) & (b < self.upper)))
 
 
 def pieces_of_rows(
@@ -417,14 +434,14 @@ def target_complementarity(
     ----------
     total, first, second : float
         The sums of the products, and of the products times the first and the second power of the
-        relative changes of the distances.
+        relative falls of the distances.
     least, largest : float
-        The least and the largest of these changes; a change r of a distance is -1 - r of its slack.
+        The least and the largest of these falls; a fall f of a distance is 1 - f of its slack.
     """
-    length = longest_step(least)
-    slack_length = longest_step(-1.0 - largest)
-    # The product of a distance and its slack times (1 + length r) (1 - slack_length (1 + r)).
+    length = longest_step(-largest)
+    slack_length = longest_step(least - 1.0)
+    # The product of a distance and its slack times (1 - length f) (1 - slack_length (1 - f)).
     rest = 1.0 - slack_length
-    left = rest * total + (rest * length - slack_length) * first - slack_length * length * second
+    left = rest * total + (slack_length - rest * length) * first - slack_length * length * second
     left /= total or 1.0
     return total * left * left * left

@@ -84,7 +84,7 @@ class NewtonRuns(Runs):
         small = self.small
         before = self.u
         # (P + C Z' diag(bend) Z) direction = pull - P u, the negative gradient on the right.
-        factors = small.equations.factors(self.bend)
+        factors = small.equations.factors(small.C * self.bend)
         direction = solve(factors, self.pull - small.penalty * before)
         dz = multiply_rows(direction, small.Z.T)
         self.search(direction, dz)
