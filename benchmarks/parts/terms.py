@@ -69,8 +69,8 @@ def main() -> None:
     z, alpha, bend = np.empty((3, ROWS))
     dot_rows(rows, members, w, z)
     for loss in (SquaredHinge(), SmoothHinge(), Logistic()):
-        terms = SmoothedTerms(loss, y, np.empty(0), 1.0, np.zeros(ROWS), 0.0, False)
-        answers = Answers(alpha, bend, np.zeros(4))
+        terms = SmoothedTerms(loss, y, np.empty(0), np.empty(0), 0.0, False)
+        answers = Answers(alpha, bend, np.zeros(3))
         works: dict[str, Callable[[], Any]] = {
             "margins": partial(dot_rows, rows, members, w, np.empty(ROWS)),
             "kernel": partial(respond, terms, z, answers),
@@ -78,7 +78,6 @@ def main() -> None:
         }
         if isinstance(loss, Logistic):
             works["C library"] = partial(by_the_c_library, y, 1.0, z, *np.empty((2, ROWS)))
-        answers.sums[:] = 0.0
         respond(terms, z, answers)
         expected = by_numpy(loss, y, z)
         for one, other in zip((answers.sums[0], alpha, bend), expected, strict=True):

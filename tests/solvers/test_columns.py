@@ -21,7 +21,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import Columns
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.columns.solver import bring_inside, penalty_factors
-from saddlesvm.solvers.smoothed import answers_at, smoothed_terms
+from saddlesvm.solvers.machines import ALL, make_machine
 from support import csr, features, labels, matrix, named
 
 SMOOTH = [SquaredHinge(), Logistic(), Huber(1.0)]
@@ -201,11 +201,11 @@ def test_projected_multipliers_prove_more_than_scaled_ones(kind: str, sparse: bo
     best = fit(problem, solver, Limits(tol=1e-9, max_epochs=300))
     w = np.append(best.coef, best.intercept / (problem.scale or 1.0)) * (1.0 + 1e-4)
     state = solver.init(problem, 0, Point(w))
-    answers = answers_at(smoothed_terms(problem, state.centre, 0.0), state.z)
-    near = solver._project(problem, state, answers, 1e-6)
+    _, bend, _ = make_machine(problem, True).answer(ALL, state.z, state.centre, 0.0)
+    near = solver._project(problem, state, problem.C * bend, 1e-6)
     pull = dual_weights(problem, near)
     l1 = penalty_factors(problem)[1]
-    scaled = bring_inside(problem, problem.balance(problem.scatter(answers.alpha)), state.pull)[0]
+    scaled = bring_inside(problem, problem.balance(problem.scatter(state.alpha)), state.pull)[0]
     projected = bring_inside(problem, near, pull)[0]
     assert scaled < projected <= state.best.primal
     assert np.abs(pull)[:-1].max() <= l1[0] * (1.0 + 1e-4)
@@ -216,6 +216,6 @@ def test_nothing_is_projected_where_the_pull_is_within_its_bounds() -> None:
     problem = problem_of(Logistic(), L1(50.0))
     solver = Columns()
     state = solver.init(problem, 0)
-    answers = answers_at(smoothed_terms(problem, state.centre, 0.0), state.z)
-    near = solver._project(problem, state, answers, 1e-3)
-    assert np.array_equal(near, problem.scatter(answers.alpha))
+    _, bend, _ = make_machine(problem, True).answer(ALL, state.z, state.centre, 0.0)
+    near = solver._project(problem, state, problem.C * bend, 1e-3)
+    assert np.array_equal(near, problem.scatter(state.alpha))

@@ -22,14 +22,8 @@ from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights, margins
 from saddlesvm.rows.layouts import add_rows
-from saddlesvm.rows.passes import InMemory
 from saddlesvm.rows.small_types import widen
-from saddlesvm.solvers.smoothed import (
-    Answers,
-    answers_at,
-    respond_to_weights,
-    smoothed_terms,
-)
+from saddlesvm.solvers.machines import ALL, Binary, make_machine
 
 FEW_COLUMNS = 64  # dense columns up to which a margin is one sum
 ROWS_AT_ONCE = 512  # dense rows that are converted to float64 at a time
@@ -140,30 +134,29 @@ def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 class Slope(NamedTuple):
-    """A gradient for steps, without bounds: also the rows' pull, margins, and responses."""
+    """A gradient for steps, without bounds.
+
+    Attributes
+    ----------
+    value, pull : ndarray of shape (d + 1,)
+        The gradient, and the pull of the rows.
+    z, alpha, bends : ndarray of shape (n,)
+        Margins, multipliers, and second derivatives of the losses, times C.
+    """
 
     value: np.ndarray
     pull: np.ndarray
     z: np.ndarray
-    answers: Answers
+    alpha: np.ndarray
+    bends: np.ndarray
 
 
-def slope_at(problem: Problem, w: np.ndarray) -> Slope:
-    """Return the gradient at w; a single thread makes one pass over the rows, several make two."""
-    if problem.threads > 1 or not isinstance(problem.passes, InMemory):
-        # Threads share a pass for the margins and a pass for the pull.
-        z = margins(problem, w)
-        answers = answers_at(smoothed_terms(problem), z)
-        pull = dual_weights(problem, problem.scatter(answers.alpha))
-        return Slope(_add_penalty(problem, w, pull), pull, z, answers)
-    # A single thread uses each row for both while it is in the cache.
-    n = problem.members.size
-    z = np.empty(n)
-    pull = np.zeros(w.size)
-    answers = Answers.room(n)
-    respond_to_weights(smoothed_terms(problem), problem.X, problem.members, w, z, answers, pull)
-    pull = problem.scale_pull(pull)
-    return Slope(_add_penalty(problem, w, pull), pull, z, answers)
+def slope_at(problem: Problem, machine: Binary, w: np.ndarray) -> Slope:
+    """Return the gradient at w, by a pass for the margins and a pass for the pull."""
+    z = margins(problem, w)
+    alpha, bends, _ = machine.answer(ALL, z, np.empty(0), 0.0)
+    pull = dual_weights(problem, problem.scatter(alpha))
+    return Slope(_add_penalty(problem, w, pull), pull, z, alpha, problem.C * bends)
 
 
 def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
@@ -174,16 +167,17 @@ def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     error.
     """
     z, terms = close_margins(problem, w)
-    answers = answers_at(smoothed_terms(problem), z)
-    pull, missed = _near_pull(problem, answers.alpha)
-    now = Slope(_add_penalty(problem, w, pull), pull, z, answers)
+    machine = make_machine(problem, problem.in_arrays)
+    alpha, bends, _ = machine.answer(ALL, z, np.empty(0), 0.0)
+    pull, missed = _near_pull(problem, alpha)
+    now = Slope(_add_penalty(problem, w, pull), pull, z, alpha, problem.C * bends)
     return _add_bounds(problem, w, now, margin_slips(problem, w, terms), missed)
 
 
 def gradient_from_pass(problem: Problem, w: np.ndarray, now: Slope) -> Gradient:
     """Return the gradient of a pass at w, with rounding of sums in any order."""
     norms = radii(problem.gather(problem.norms))
-    sizes = float(np.einsum("i,i", np.abs(now.answers.alpha), norms))
+    sizes = float(np.einsum("i,i", np.abs(now.alpha), norms))
     missed = SLACK * problem.C * gamma(problem.members.size + PULL_UNITS) * sizes + UNDERFLOW
     return _add_bounds(problem, w, now, margin_slips(problem, w), missed)
 
@@ -192,8 +186,8 @@ def _add_bounds(
     problem: Problem, w: np.ndarray, now: Slope, slips: np.ndarray, missed: float
 ) -> Gradient:
     """Return a gradient with bounds, if margins are off by `slips`, and the pull by `missed`."""
-    alpha = now.answers.alpha
-    bends = now.answers.bend
+    alpha = now.alpha
+    bends = now.bends
     with np.errstate(invalid="ignore"):
         off = _steepest(problem, now.z, slips, bends) * slips
     # A multiplier is off by the curvature times the slip of its margin, and by its own rounding.

@@ -19,9 +19,10 @@ from saddlesvm.problem.bounds import radii
 from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
+from saddlesvm.solvers.bracket import Line, find_step
+from saddlesvm.solvers.machines import Binary, make_machine
 from saddlesvm.solvers.memory_equations import MemoryEquations
 from saddlesvm.solvers.newton import make_task
-from saddlesvm.solvers.smoothed import Line, search, smoothed_terms
 
 # How far the scores of the training rows may move at most; a margin is 1.
 ENOUGH = 1e-4
@@ -94,7 +95,8 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
     size : float
     """
     equations = MemoryEquations(make_task(problem))
-    now = slope_at(problem, w)
+    machine = make_machine(problem, problem.in_arrays)
+    now = slope_at(problem, machine, w)
     length = float(np.linalg.norm(now.value))
     slow = 0
     fall = 1.0
@@ -104,18 +106,18 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
             break
         # Solve the equations just well enough for what the step can gain.
         forcing = min(max(FORCING * min(fall, 1.0), AIM * size / length), LOOSE)
-        equations.take_bends(now.answers.bend)
+        equations.take_bends(now.bends)
         equations.forcing = forcing
         direction = -equations.inverse(now.value)
         moved = w + direction
         before = length
-        there = slope_at(problem, moved)
+        there = slope_at(problem, machine, moved)
         length = float(np.linalg.norm(there.value))
         if not length <= max(size, FALL * before):  # the whole step is too long, or too short
-            tau, moved = _step(problem, w, now, direction)
+            tau, moved = _step(problem, machine, w, now, direction)
             if tau == 0.0:
                 break
-            there = slope_at(problem, moved)
+            there = slope_at(problem, machine, moved)
             length = float(np.linalg.norm(there.value))
         fall = length / before
         slow = slow + 1 if fall > FALL else 0
@@ -125,16 +127,13 @@ def steps_from(problem: Problem, w: np.ndarray, size: float) -> tuple[np.ndarray
 
 
 def _step(
-    problem: Problem, w: np.ndarray, now: Slope, direction: np.ndarray
+    problem: Problem, machine: Binary, w: np.ndarray, now: Slope, direction: np.ndarray
 ) -> tuple[float, np.ndarray]:
     """Return the length of the best step along a direction, and the weights there."""
     dz = margins(problem, direction)
     ahead = problem.intercept.penalised_part(direction)
     # The objective along the line, by margins and their changes: no further pass.
-    line = Line(now.z, dz, problem.regularizer.slope(w, direction), float(ahead @ ahead))
-    tau = float(
-        search(
-            smoothed_terms(problem), line, now.answers.alpha, now.answers.bend, np.empty(0), LINE
-        )
-    )
+    linear = problem.regularizer.slope(w, direction)
+    line = Line(now.z, dz, linear, float(ahead @ ahead), problem.C)
+    tau = find_step(line, machine, np.empty(0), 0.0, now.alpha, now.bends / problem.C, LINE)
     return tau, w + tau * direction

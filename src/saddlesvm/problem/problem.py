@@ -373,14 +373,12 @@ class Problem(Weighted):
     @in_memory_cached
     def pointwise(self) -> Pointwise:
         """Loss, labels and weights as compiled kernels take them."""
-        return Pointwise(
-            self.loss, self.y.astype(np.float64, copy=False), self.weights, self.in_arrays
-        )
+        return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights)
 
     @cached_property
     def member_terms(self) -> Pointwise:
         """Loss, labels and weights of the members only."""
-        return Pointwise(self.loss, self.gather(self.y), self.gather(self.weights), self.in_arrays)
+        return Pointwise(self.loss, self.gather(self.y), self.gather(self.weights))
 
     def kept_duals(self, alpha: np.ndarray) -> np.ndarray:
         """Return a copy of dual variables that the solver goes on to change.

@@ -37,7 +37,6 @@ class Pointwise(NamedTuple):
     loss: Loss
     y: np.ndarray
     weights: np.ndarray
-    small: bool = False  # NumPy does the work of Newton's kernels
 
 
 def box_of(loss: Loss, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -82,21 +81,6 @@ def weights_or_one(weights: np.ndarray, rows: np.ndarray | slice | int) -> Any:
 def weigh(values: np.ndarray, weights: np.ndarray, rows: np.ndarray | slice | int) -> np.ndarray:
     """Numbers of some rows times the rows' weights; an empty array of weights means 1."""
     return weights[rows] * values if weights.size else values
-
-
-def is_small(terms: object) -> bool:
-    """Return True if Newton's kernels leave these terms to NumPy."""
-    return getattr(terms, "small", False)
-
-
-def weights_of(terms: Any) -> Any:
-    """Weights of the rows; 1 if all are."""
-    return terms.weights if terms.weights.size else 1.0
-
-
-def chosen(terms: Pointwise, members: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Labels and weights of the members; 1 if all weights are."""
-    return terms.y[members], weights_or_one(terms.weights, members)
 
 
 def within_bounds(

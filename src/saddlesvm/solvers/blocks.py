@@ -45,8 +45,8 @@ from saddlesvm.rows.files import RowBlock, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows
 from saddlesvm.runtime.randomness import SEEDS, draw, make_random, shuffle
 from saddlesvm.solvers.base import Budget, empty_array, is_fine
+from saddlesvm.solvers.curvature import is_bending
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.smoothed import bending_rows
 from saddlesvm.solvers.sweeps import (
     KEPT_BYTES,
     OverFiles,
@@ -481,12 +481,11 @@ def _keep_free_rows(
     # A smooth loss has hardly any variable at a bound: all rows would be kept.
     if is_smooth(local.loss):
         return
-    # The mask is 1 where the dual variable is strictly inside its bounds.
-    mask = np.zeros(alpha.size)
-    bending_rows(local.pointwise, local.members, alpha, mask)
+    # The members whose dual variable is strictly inside its bounds.
+    inside = local.members[is_bending(local, local.members, alpha)]
     room = int(problem.rooms.kept_bytes / (KEPT_BYTES + problem.row_bytes))
     # As many as the room that earlier blocks have left.
-    kept = np.flatnonzero(mask)[: max(room - state.kept.size, 0)]
+    kept = inside[: max(room - state.kept.size, 0)]
     if kept.size:
         state.values.append(block.X.take(kept))
         numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])

@@ -1,5 +1,11 @@
 """A search along a line by first and second derivatives: Newton's method in a bracket.
 
+It finds a place t with nearly no slope of
+
+    R along the line  +  C sum_i e_i(z_i + t dz_i),
+
+whose derivatives need the scores z and their change dz, and no row.
+
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large
 scale linear SVMs".
 """
@@ -7,12 +13,14 @@ scale linear SVMs".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from saddlesvm.problem.intercepts import SEARCH_STEPS
+from saddlesvm.problem.regularizer import inner
 from saddlesvm.runtime.clock import time_is_up
+from saddlesvm.solvers.machines import ALL, Binary
 
 # Derivative along the line at the end of the search, relative to its value at the start; a guess.
 LINE_TOLERANCE = 0.1
@@ -82,16 +90,50 @@ class Bracket:
         return self.tau
 
 
-def lowest_on_line(
-    derivatives: Callable[[float], tuple[float, float]], begin: float, tau: float, tolerance: float
-) -> float:
-    """Return the place at which a :class:`Bracket` ends.
+class Line(NamedTuple):
+    """An objective along a line: ``linear t + quadratic t^2 / 2 + C sum_i e_i(z_i + t dz_i)``.
 
-    `derivatives` returns the first and the second derivative at a place.
+    Attributes
+    ----------
+    z, dz : ndarray of shape (n,)
+        Scores, and how they change.
+    linear, quadratic : float
+        Of the regulariser.
+    C : float
     """
-    line = Bracket(begin, tau, tolerance)
+
+    z: np.ndarray
+    dz: np.ndarray
+    linear: float
+    quadratic: float
+    C: float
+
+    def derivatives(self, t: float, alpha: np.ndarray, bend: np.ndarray) -> tuple[float, float]:
+        """Return the first and second derivative at a place, by what the rows answer there."""
+        # No product of the BLAS, whose threads would take the fit's cores.
+        slope = self.linear + t * self.quadratic - self.C * inner(alpha, self.dz)
+        return slope, self.quadratic + self.C * inner(bend * self.dz, self.dz)
+
+
+def find_step(
+    line: Line,
+    machine: Binary,
+    centre: np.ndarray,
+    q: float,
+    alpha: np.ndarray,
+    bend: np.ndarray,
+    tolerance: float,
+) -> float:
+    """Return about the minimiser over t >= 0 along a line; 0 if the function does not fall.
+
+    `alpha` and `bend` are what the rows answer at 0.
+    """
+    begin, rise = line.derivatives(0.0, alpha, bend)
+    search = Bracket(begin, -begin / rise if rise > 0.0 else 1.0, tolerance)
     for _ in range(SEARCH_STEPS):
-        if not line.going or time_is_up():
+        if not search.going or time_is_up():
             break
-        line.follow(*derivatives(line.tau))
-    return line.tau
+        t = search.tau
+        alpha, bend, _ = machine.answer(ALL, line.z + t * line.dz, centre, q)
+        search.follow(*line.derivatives(t, alpha, bend))
+    return search.tau

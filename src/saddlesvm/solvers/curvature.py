@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import Problem
-from saddlesvm.solvers.smoothed import bending_rows
+from saddlesvm.problem.terms import silent, weights_or_one
+from saddlesvm.solvers.base import SAME_SLOPES
 
 TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken; derived: its error is 1 %
+# Rows, roughly, by which rows that bend are counted: array code takes a millisecond for them.
+COUNTED_ROWS = 100_000
 
 
 def coordinate_curvature(problem: Problem) -> float:
@@ -19,15 +23,24 @@ def coordinate_curvature(problem: Problem) -> float:
 
 
 def count_bending(problem: Problem, alpha: np.ndarray) -> int:
-    """Return how many members bend at a dual point.
+    """Return how many members bend at a dual point, of very many rows as far as a sample says.
 
     At zero all of them count, as they do there if the loss is smooth.
     """
     if not alpha.any():
         return int(problem.members.size)
-    mask = np.zeros(problem.y.size)
-    bending_rows(problem.pointwise, problem.members, alpha, mask)
-    return int(np.count_nonzero(mask))
+    step = max(1, problem.members.size // COUNTED_ROWS)
+    return step * int(np.count_nonzero(is_bending(problem, problem.members[::step], alpha)))
+
+
+@silent
+def is_bending(problem: Problem, rows: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return which of some rows have a dual variable inside its bounds and off a corner."""
+    terms = problem.pointwise
+    s = weights_or_one(terms.weights, rows)
+    left, right = methods_of(terms.loss).slopes(terms.loss, alpha[rows], 0.0, terms.y[rows], s)
+    bending: np.ndarray = (left > -np.inf) & (right < np.inf) & (right - left < SAME_SLOPES)
+    return bending
 
 
 def needs_no_proximity(problem: Problem, alpha: np.ndarray, per_feature: float = 1.0) -> bool:

@@ -7,7 +7,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.places import FLOAT64, Memory
-from saddlesvm.solvers.smoothed import add_outer_sparse
+from saddlesvm.rows.sparse_products import add_outer_products
 
 # Values of a block of rows that are widened to float64, or transposed, at once; a guess.
 BLOCK_VALUES = 1_000_000
@@ -66,11 +66,26 @@ def sum_outer(X: Rows, chosen: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """
     width = X.n_features + 1
     total = np.zeros((width, width), order="F")
-    if X.sparse:
-        add_outer_sparse(X, chosen, factors, total.T)
+    # Few values are multiplied as dense rows: without a compilation.
+    if X.sparse and not X.is_small:
+        add_outer_products(X, chosen, factors, total.T)
         return total
     for part, share in zip(blocks(chosen, width), blocks(factors, width), strict=True):
         rows = full_rows(X, part)
         rows *= np.sqrt(share)[:, None]
         total += rows.T @ rows
+    return total
+
+
+def sum_squares(X: Rows, factors: np.ndarray) -> np.ndarray:
+    """Return ``sum_i factors_i x_i^2``, element by element, shape (d + 1,)."""
+    total = np.zeros(X.n_features + 1)
+    if X.sparse:
+        squares = np.repeat(factors, np.diff(X.indptr)) * np.square(X.data, dtype=np.float64)
+        total += np.bincount(X.indices, squares, total.size)
+        total[-1] = X.bias * X.bias * float(factors.sum())
+        return total
+    places = np.arange(factors.size)
+    for part in blocks(places, total.size):
+        total += factors[part] @ np.square(full_rows(X, part))
     return total

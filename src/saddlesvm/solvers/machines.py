@@ -20,13 +20,14 @@ from saddlesvm.problem.loss import is_cornerless, is_smooth, methods_of
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.terms import silent, within_bounds
 from saddlesvm.solvers.base import AT_BOUND
-from saddlesvm.solvers.smoothed import NO_CENTRE, Answers, SmoothedTerms, answers_at
+from saddlesvm.solvers.smoothed import Answers, SmoothedTerms, answers_at
 
 if TYPE_CHECKING:
     from saddlesvm.problem.loss import Loss
 
 # Added to the first proximity, so that it is positive if all scores lie at the kink.
 LEAST_PROXIMITY = 1e-12
+ALL = slice(None)  # rows
 
 
 class ResponseSums(NamedTuple):
@@ -141,6 +142,13 @@ class Binary:
         inside = (left == right) & (np.minimum(A - low, high - A) > AT_BOUND * s)
         return inside / q
 
+    def answer(
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> tuple[np.ndarray, np.ndarray, ResponseSums]:
+        """Return dual variables of some rows at scores Z, second derivatives of e, and sums."""
+        A, sums = self.respond(rows, Z, centre, q)
+        return A, self.bend(rows, Z, A, centre, q), sums
+
     @silent
     def bring_inside(self, A: np.ndarray) -> np.ndarray:
         """Return dual variables of all rows, moved back to their bounds."""
@@ -192,41 +200,52 @@ class CompiledBinary(Binary):
     2026).
     """
 
-    def answer(
+    def compute(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> Answers:
-        """Return dual variables, second derivatives and sums of some rows at scores Z."""
-        weights = self.s[rows] if isinstance(self.s, np.ndarray) else NO_CENTRE
-        own = centre[rows] if q > 0.0 else NO_CENTRE
-        return answers_at(
-            SmoothedTerms(self.loss, self.y[rows], weights, 1.0, own, q, self.kinked), Z
-        )
+        """Return what the compiled loop says of some rows at scores Z."""
+        weights = self.s[rows] if isinstance(self.s, np.ndarray) else np.empty(0)
+        own = centre[rows] if q > 0.0 else np.empty(0)
+        return answers_at(SmoothedTerms(self.loss, self.y[rows], weights, own, q, self.kinked), Z)
+
+    def answer(
+        self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
+    ) -> tuple[np.ndarray, np.ndarray, ResponseSums]:
+        """Return dual variables of some rows at scores Z, second derivatives of e, and sums."""
+        answers = self.compute(rows, Z, centre, q)
+        losses, conjugates, coupled = answers.sums.tolist()
+        smoothed = -conjugates - coupled
+        if q > 0.0:
+            # The proximal term.
+            away = answers.alpha - centre[rows]
+            smoothed -= 0.5 * q * float(np.vdot(away, away))
+        return answers.alpha, answers.bend, ResponseSums(losses, smoothed, conjugates)
 
     def dual_variables(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> np.ndarray:
         """Return the dual variables of some rows at scores Z."""
-        return self.answer(rows, Z, centre, q).alpha
+        return self.compute(rows, Z, centre, q).alpha
 
     def respond(
         self, rows: np.ndarray | slice, Z: np.ndarray, centre: np.ndarray, q: float
     ) -> tuple[np.ndarray, ResponseSums]:
         """Return the dual variables of some rows at scores Z, and their sums."""
-        answers = self.answer(rows, Z, centre, q)
-        losses, conjugates, coupled, _ = answers.sums.tolist()
-        A = answers.alpha
-        smoothed = -conjugates - coupled
-        if q > 0.0:
-            # The proximal term.
-            away = A - centre[rows]
-            smoothed -= 0.5 * q * float(np.vdot(away, away))
-        return A, ResponseSums(losses, smoothed, conjugates)
+        A, _, sums = self.answer(rows, Z, centre, q)
+        return A, sums
 
     def bend(
         self, rows: np.ndarray | slice, Z: np.ndarray, A: np.ndarray, centre: np.ndarray, q: float
     ) -> np.ndarray:
         """Return the second derivatives of e: how much dual variables fall as scores rise."""
-        return self.answer(rows, Z, centre, q).bend
+        return self.compute(rows, Z, centre, q).bend
+
+
+def make_machine(problem: Problem, in_arrays: bool) -> Binary:
+    """Return the machine of a problem's rows, in arrays if that is asked and the loss allows it."""
+    takes_arrays = problem.is_smooth or methods_of(problem.loss).dual_step is not None
+    kind = Binary if in_arrays and takes_arrays else CompiledBinary
+    return kind.from_problem(problem)
 
 
 class SoftmaxMachine:

@@ -52,7 +52,7 @@ from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array,
 from saddlesvm.solvers.class_equations import ClassEquations
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.equations import Equations, MatrixEquations
-from saddlesvm.solvers.machines import Binary, CompiledBinary, SoftmaxMachine
+from saddlesvm.solvers.machines import Binary, SoftmaxMachine, make_machine
 from saddlesvm.solvers.memory_equations import PRODUCTS, MemoryEquations, largest_side
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
 from saddlesvm.solvers.task import (
@@ -822,10 +822,7 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
     """Return the task of a problem; its factors take at most so many bytes."""
     place = place_of(problem)
     ridge = np.ones(place.d + 1)
-    kind = Binary
-    if is_compiled(problem):
-        kind = CompiledBinary
-    machine = kind.from_problem(problem)
+    machine = make_machine(problem, problem.in_arrays)
     task = Task(place, machine, ridge, problem.C, problem.is_smooth)
     if problem.intercept.constrained:
         ridge[-1] = 0.0
@@ -858,13 +855,6 @@ def dual_at(problem: Problem, alpha: np.ndarray) -> float:
     conjugate = problem.regularizer.conjugate(dual_weights(problem, alpha))
     conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, 1.0)
     return dual_of(problem.C, conjugates, conjugate)
-
-
-def is_compiled(problem: Problem) -> bool:
-    """Return True if compiled loops compute dual variables: many rows, or a loss of numbers."""
-    if problem.in_arrays:
-        return not problem.is_smooth and methods_of(problem.loss).dual_step is None
-    return not is_device(problem)
 
 
 def suits(problem: Problem) -> bool:

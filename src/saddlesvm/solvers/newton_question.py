@@ -174,7 +174,7 @@ class NewtonQuestion(NamedTuple):
         self, into: NewtonSums, terms: Terms, chosen: np.ndarray, norms: np.ndarray, z: np.ndarray
     ) -> tuple[Binary, np.ndarray, np.ndarray, np.ndarray]:
         """Add sums of rows with one score; return machine, dual variables, bends, mean bends."""
-        points = Pointwise(terms.loss, terms.y[chosen], weights_at(terms.weights, chosen), True)
+        points = Pointwise(terms.loss, terms.y[chosen], weights_at(terms.weights, chosen))
         every = np.arange(chosen.size)
         machine = Binary(terms.loss, points.y, points.weights if points.weights.size else 1.0)
         a = machine.dual_variables(every, z, UNASKED, 0.0)

@@ -54,7 +54,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import bring_back, conjugate_sum, dual_weights
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array
-from saddlesvm.solvers.bracket import LINE_TOLERANCE
+from saddlesvm.solvers.bracket import LINE_TOLERANCE, Line, find_step
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import (
     CORNER_DAMPING,
@@ -66,15 +66,8 @@ from saddlesvm.solvers.columns.model import (
 )
 from saddlesvm.solvers.columns.store import ColumnStore
 from saddlesvm.solvers.curvature import coordinate_curvature
-from saddlesvm.solvers.smoothed import (
-    Answers,
-    Line,
-    answers_at,
-    hessian_diagonal,
-    respond,
-    search,
-    smoothed_terms,
-)
+from saddlesvm.solvers.linear_algebra import sum_squares
+from saddlesvm.solvers.machines import ALL, Binary, make_machine
 
 LEAST_FEATURES = 100  # features of a working set, at least; guessed
 GROWTH = 2.0  # features of a working set, per feature with a weight; guessed
@@ -113,9 +106,10 @@ MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves;
 
 @dataclass
 class ColumnsWork:
-    """The columns, the working set, and the curvatures: all follow from the state."""
+    """The columns, the losses, the working set and the curvatures: all follow from the state."""
 
     store: ColumnStore | None = None
+    machine: Binary | None = None
     working: WorkingSet | None = None
     curvatures: np.ndarray = field(default_factory=empty_array)
 
@@ -281,6 +275,13 @@ class Columns(SolverBase):
         return state.work.store
 
     @staticmethod
+    def _machine(problem: Problem, state: ColumnsState) -> Binary:
+        # The solver's other loops are compiled, too, unless the problem is small.
+        if state.work.machine is None:
+            state.work.machine = make_machine(problem, problem.is_small)
+        return state.work.machine
+
+    @staticmethod
     def _penalty_factors(problem: Problem, state: ColumnsState) -> tuple[np.ndarray, np.ndarray]:
         """Return the :func:`penalty_factors` of the present step, which may be too strong yet."""
         square, l1 = penalty_factors(problem)
@@ -330,19 +331,18 @@ class Columns(SolverBase):
         assert working is not None
         places = working.coordinates(problem.n_features)
         square, l1 = (parts[places] for parts in self._penalty_factors(problem, state))
-        terms = smoothed_terms(problem, state.centre, state.q)
+        machine = self._machine(problem, state)
         damping = (
             CORNER_DAMPING if traits_of(problem.loss).shape is Shape.CORNERED else CURVE_DAMPING
         )
-        answers = Answers.room(state.z.size)
         for _ in range(1 if state.rough else NEWTON_STEPS):
             if time_is_up():
                 return
             # Multipliers and second derivatives at the margins make the quadratic model at w.
-            respond(terms, state.z, answers)
+            alpha, bend, _ = machine.answer(ALL, state.z, state.centre, state.q)
             w = state.w[places]
-            slopes = square * w - problem.C * working.slopes(answers.alpha)
-            model = QuadraticModel(w, slopes, l1, square, answers.bend)
+            slopes = square * w - problem.C * working.slopes(alpha)
+            model = QuadraticModel(w, slopes, l1, square, problem.C * bend)
             worst = worst_of(model)
             if worst <= target:
                 return
@@ -355,10 +355,9 @@ class Columns(SolverBase):
             # absolute values, which are convex, are bounded by their chord.
             change = new - w
             linear = float(l1 @ (np.abs(new) - np.abs(w))) + float((square * w) @ change)
-            line = Line(state.z, moved, linear, float(square @ (change * change)))
-            tau = min(
-                search(terms, line, answers.alpha, answers.bend, empty_array(), LINE_TOLERANCE), 1.0
-            )
+            line = Line(state.z, moved, linear, float(square @ (change * change)), problem.C)
+            tau = find_step(line, machine, state.centre, state.q, alpha, bend, LINE_TOLERANCE)
+            tau = min(tau, 1.0)
             if tau == 0.0:
                 return
             # A full step takes the minimiser itself, so that its zeros are exact.
@@ -371,10 +370,7 @@ class Columns(SolverBase):
         """Return the largest curvature along each coordinate, of the losses or proximal terms."""
         # sum_i s_i x_ij^2 does not change in a run: it is computed once.
         if not state.work.curvatures.size:
-            weights = problem.row_weights
-            found = np.zeros(state.w.size)
-            hessian_diagonal(problem.X, problem.members, weights, found)
-            state.work.curvatures = problem.C * found
+            state.work.curvatures = problem.C * sum_squares(problem.X, problem.all_weights)
         # The loss's largest curvature, or that of the proximal term of a loss with kinks.
         bend = problem.loss.largest_curvature()
         if not math.isfinite(bend):
@@ -398,8 +394,9 @@ class Columns(SolverBase):
             state.w[-1] += shift / problem.scale
             state.z += shift
         # Multipliers at the margins, and their pull v = C sum_i a_i x_i.
-        answers = answers_at(smoothed_terms(problem, state.centre, state.q), state.z)
-        alpha = problem.scatter(answers.alpha)
+        machine = self._machine(problem, state)
+        state.alpha, bend, sums = machine.answer(ALL, state.z, state.centre, state.q)
+        alpha = problem.scatter(state.alpha)
         state.pull = dual_weights(problem, alpha)
         # The dual point needs the sum that a free intercept asks for.
         dual_point = alpha
@@ -409,15 +406,15 @@ class Columns(SolverBase):
             if state.q > 0.0:
                 pull = dual_weights(problem, dual_point)
         dual, dual_point, pull = bring_inside(problem, dual_point, pull)
-        primal = primal_of(problem.C, float(answers.sums[0]), problem.regularizer.value(state.w))
+        primal = primal_of(problem.C, sums.losses, problem.regularizer.value(state.w))
         # The gap has two parts: what moves of the centre reduce, and what Newton steps reduce.
-        state.fenchel_gap = problem.C * float(answers.sums[:3].sum())
+        coupled = float(np.einsum("i,i", state.alpha, state.z))
+        state.fenchel_gap = problem.C * (sums.losses + sums.conjugates + coupled)
         state.residual = max(primal - dual - state.fenchel_gap, 0.0)
-        state.alpha = answers.alpha
         state.best.keep((primal, dual), state.w, dual_point)
         if self._may_project(problem, state, target):
             before = state.best.relative_gap
-            alpha = self._project(problem, state, answers, target)
+            alpha = self._project(problem, state, problem.C * bend, target)
             projected, dual_point, projected_pull = bring_inside(
                 problem, alpha, dual_weights(problem, alpha)
             )
@@ -448,7 +445,7 @@ class Columns(SolverBase):
         return LEAST_GAIN * target < state.best.relative_gap <= most
 
     def _project(
-        self, problem: Problem, state: ColumnsState, answers: Answers, target: float
+        self, problem: Problem, state: ColumnsState, bend: np.ndarray, target: float
     ) -> np.ndarray:
         """Return dual variables near the multipliers, whose pull is about within its bounds."""
         l1 = penalty_factors(problem)[1]
@@ -466,8 +463,8 @@ class Columns(SolverBase):
         # A weight wants its pull at the bound, and no pull wants to be beyond its bound.
         settled = pull * np.sign(w) > NEAR_BOUND * l1[places]
         wanted = np.where(settled, np.copysign(most, w), np.clip(pull, -most, most))
-        change = working.move_pull(pull - wanted, answers.bend, room)
-        alpha = problem.scatter(answers.alpha - change / problem.C)
+        change = working.move_pull(pull - wanted, bend, room)
+        alpha = problem.scatter(state.alpha - change / problem.C)
         bring_back(problem.pointwise, problem.members, alpha)
         return problem.balance(alpha) if problem.intercept.constrained else alpha
 

@@ -14,8 +14,7 @@ from saddlesvm.rows.layouts import CSR, Rows, add_rows, as_rows, dot_rows
 from saddlesvm.rows.matrix import read_only
 from saddlesvm.rows.small_types import widen
 from saddlesvm.solvers.columns.kernels import copy_rows
-from saddlesvm.solvers.linear_algebra import BLOCK_VALUES
-from saddlesvm.solvers.smoothed import add_outer_sparse
+from saddlesvm.solvers.linear_algebra import BLOCK_VALUES, sum_outer
 
 MIRRORED = 128  # rows that are mirrored at once: their block stays in the cache; derived
 
@@ -161,8 +160,7 @@ class Gram:
         active = np.flatnonzero(bend)
         if self.by_row is not None:
             # Sparse columns: one outer product for each row that bends.
-            upper = np.zeros((m + 1, m + 1))
-            add_outer_sparse(self.by_row, active.astype(np.int32), bend[active], upper)
+            upper = sum_outer(self.by_row, active.astype(np.int32), bend[active]).T
             mirror_upper(upper)
             return upper if self.intercept else np.ascontiguousarray(upper[:m, :m])
         # Dense columns: the sum of X_W' B X_W over blocks of rows that stay in the cache.
