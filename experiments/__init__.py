@@ -11,5 +11,4 @@ HOMES = {
     "pegasos-fashion": ("pegasos_fashion", "PegasosFashion"),
     "dcd-tables": ("dcd_tables", "DCDTables"),
     "pegasos-bound": ("pegasos_bound", "PegasosBound"),
-    "rates": ("rates", "Rates"),
 }

@@ -13,7 +13,7 @@ from saddlesvm.lab import Report, TextTable
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["rates", "vlfeat-sdca"])
+@pytest.mark.parametrize("name", ["vlfeat-sdca"])
 def test_a_page_is_what_a_run_gives(name):
     """The others take minutes or need data: ``python -m experiments.pages --check --data DIR``."""
     assert maker.stale_blocks(maker.PAGES / f"{name}.md", run_experiments([name], Options())[name]) == []
@@ -53,13 +53,14 @@ def test_a_changed_table_is_found_and_what_the_clock_says_is_kept(tmp_path):
 
 
 def test_the_index_sums_what_the_experiments_took(tmp_path):
-    for name, took in (("rates", (10, 20)), ("vlfeat-sdca", (1, 2))):
+    for name, took in (("blood-cells", (10, 20)), ("vlfeat-sdca", (1, 2))):
         report = Report("A page", [], seconds=took[0], processor_seconds=took[1])
         (tmp_path / f"{name}.md").write_text("<!-- took -->\n<!-- end -->\n")
         maker.fill(tmp_path / f"{name}.md", report)
-    for name in set(HOMES) - {"rates", "vlfeat-sdca"}:
+    for name in set(HOMES) - {"blood-cells", "vlfeat-sdca"}:
         (tmp_path / f"{name}.md").write_text("nothing measured")
     (tmp_path / "index.md").write_text("<!-- times -->\nold\n<!-- end -->\n")
     maker.fill_times(tmp_path)
     text = (tmp_path / "index.md").read_text()
-    assert "| `python -m experiments rates` | 10 | 20 |" in text and "| all | 11 | 22 |" in text and "old" not in text
+    assert "| `python -m experiments blood-cells` | 10 | 20 |" in text
+    assert "| all | 11 | 22 |" in text and "old" not in text

@@ -17,7 +17,6 @@ from experiments import HOMES, datasets
 from experiments.__main__ import main
 from experiments.experiment import Options, run_experiments
 from experiments.pegasos_bound import PegasosBound
-from experiments.rates import ACCURACIES, crossing_of
 from saddlesvm import lab
 from saddlesvm.data import DataError
 from saddlesvm.lab import Chart, TextTable
@@ -111,14 +110,3 @@ def test_an_interrupted_experiment_reports_what_is_done(tmp_path, monkeypatch):
     monkeypatch.setattr(PegasosBound, "measure_size", lambda self, n: signal.raise_signal(signal.SIGINT))
     assert main(["pegasos-bound", "--quick", "--quiet", "--reports", str(tmp_path)]) == 130
     assert "Interrupted before" in (tmp_path / "pegasos-bound.html").read_text()
-
-
-def test_where_two_curves_of_work_cross():
-    """Interpolated in log-log between two accuracies; words where they do not cross."""
-    steps = np.arange(len(ACCURACIES), dtype=float)
-    first, second = 10.0 ** (1.0 + steps), 10.0 ** (3.25 + 0.5 * steps)  # equal at 4.5 steps of half a decade
-    assert crossing_of(first, second) == pytest.approx(ACCURACIES[4] * 10.0**-0.25)
-    assert crossing_of(second, first) == "none that was tried"
-    assert crossing_of(first, 0.5 * first) == "all that were tried"
-    ended = np.where(steps < 8.0, first, np.inf)
-    assert crossing_of(ended, np.full(steps.size, 1e12)) == pytest.approx(ACCURACIES[7] * 10.0**-0.25)
