@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import ArrayLike
 
-from saddlesvm.data.errors import DataError, sync_folder
+from saddlesvm.data.errors import REPLACED, DataError, sync_folder
 from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL, is_size
 from saddlesvm.rows import layouts as rows
@@ -40,13 +41,18 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 INT32_MOST = 2**31 - 1  # the largest number that an index of 32 bits can be
+# Arguments of renameat2, from Linux's fcntl.h.
+CURRENT_FOLDER = -100
+RENAME_EXCHANGE = 2
 
 
 class StoreWriter:
     """Writes a store block by block. A context manager: the complete store appears at its end.
 
     Until then, the files are in a folder ``NAME.<random>.partial`` beside it. An exception removes
-    this folder. A killed process leaves it; it can be removed by hand.
+    this folder. A killed process leaves it; it can be removed by hand. A store that is replaced
+    exchanges its name with the new one in one step, on file systems that can do this: a reader
+    finds the old or the new store at any time.
 
     Parameters
     ----------
@@ -370,23 +376,25 @@ class StoreWriter:
         sync_folder(self.folder)
         # Another process may have made the target meanwhile.
         self._refuse_target()
-        # A former store moves out of the way first; it is removed when the new one has its name.
-        former = self.folder.with_name(
-            f"{self.folder.name.removesuffix(PARTIAL)}.replaced{PARTIAL}"
-        )
-        if self.target.exists():
-            self.target.rename(former)
+        if not self.target.exists():
+            self.folder.rename(self.target)
+        elif not exchange_names(self.folder, self.target):
+            self._rename_in_turn()
+        sync_folder(self.target.parent)
+
+    def _rename_in_turn(self) -> None:
+        """Replace a store where names cannot be exchanged; a reader is told of a kill between."""
+        former = self.folder.with_name(self.folder.name.removesuffix(PARTIAL) + REPLACED)
+        self.target.rename(former)
         try:
             self.folder.rename(self.target)
         except OSError:
-            if former.exists():
-                former.rename(self.target)
+            former.rename(self.target)
             raise
-        sync_folder(self.target.parent)
         shutil.rmtree(former, ignore_errors=True)
 
     def discard(self) -> None:
-        """Close all files, and remove the folder unless it has become a store."""
+        """Close all files, and remove the folder: it was not finished, or holds a former store."""
         with suppress(OSError):
             for file in self._files.values():
                 file.file.close()
@@ -430,6 +438,20 @@ def npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     file = io.BytesIO()
     write_array_header_1_0(file, header)
     return file.getvalue()
+
+
+def exchange_names(first: Path, second: Path) -> bool:
+    """Exchange the names of two folders in one step; False if this system cannot.
+
+    A process that is killed leaves both folders whole, before the step or after it.
+    """
+    library = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(library, "renameat2"):
+        return False
+    status = library.renameat2(
+        CURRENT_FOLDER, os.fsencode(first), CURRENT_FOLDER, os.fsencode(second), RENAME_EXCHANGE
+    )
+    return bool(status == 0)
 
 
 def flush(file: IO[bytes]) -> None:
