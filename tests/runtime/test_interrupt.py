@@ -17,7 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import SVC, LinearSVC, LinearSVR, NotCertifiedWarning, Outcome
+from saddlesvm.fit.loop import fit
+from saddlesvm.fit.outcome import Limits
+from saddlesvm.problem.losses import make_loss
+from saddlesvm.problem.problem import make_problem
+from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.interrupts import PROGRAMS, InterruptHandler, catch_interrupts, raise_interrupts
+from saddlesvm.solvers.small.small_solver import DENSE, INTERIOR, SMALL
 from support import Every
 from support.estimating import two_blobs
 
@@ -94,6 +100,30 @@ def test_a_fit_that_a_person_called_returns_its_best_model(model: Any, keyboard:
     assert model.outcome_ is Outcome.INTERRUPTED
     assert np.isfinite(model.predict(X)).all()
     assert signal.getsignal(signal.SIGINT) is keyboard
+
+
+class PressedAtQuestion(threading.Event):
+    """An event that is set when it has been asked for so many times."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.left = count
+
+    def is_set(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "hinge"])
+def test_a_small_fit_hears_a_press_within_its_budget(loss: str) -> None:
+    """Rounding keeps these rows from a proof for hundreds of steps, all of which are one budget."""
+    X, y = load_iris(return_X_y=True)
+    problem = make_problem(as_rows(2.0**50 * X), np.where(y == 1, 1.0, -1.0), make_loss(loss), C=1.0)
+    solver = SMALL[INTERIOR if loss == "hinge" else DENSE]
+    certificate_every_thousand = Limits(tol=1e-15, max_epochs=1e4, certify_every=1e3)
+    found = fit(problem, solver, certificate_every_thousand, stop=PressedAtQuestion(3))
+    assert found.outcome is Outcome.INTERRUPTED
+    assert found.epochs <= 4
 
 
 def test_a_press_soon_after_another_is_meant_for_the_loop_around_the_fits(keyboard: Any, monkeypatch: Any) -> None:

@@ -18,6 +18,7 @@ from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.run import Fit
 from saddlesvm.problem.certificate import Certificate, Point
 from saddlesvm.problem.problem import Problem
+from saddlesvm.runtime.clock import NEVER, limit_step
 from saddlesvm.runtime.interrupts import catch_interrupts
 
 Result = TypeVar("Result")
@@ -89,8 +90,11 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
     results: dict[int, Result] = {}
     live = list(batch.problems)
     while live:
-        # A step of the batch, then the certificates and the end of each problem it worked on.
-        for problem in batch.advance(live, stop):
+        # A step of the batch, which may end early if the fits are interrupted; then the
+        # certificates and the end of each problem it worked on.
+        with limit_step(NEVER, stop):
+            worked_on = batch.advance(live, stop)
+        for problem in worked_on:
             if problem.finish_step(stop.is_set()):
                 results[problem.index] = batch.finished(problem.index)
         live = [index for index in live if index not in results]

@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.small.dense import BestPoints, RunPoints
 
 
@@ -51,7 +52,9 @@ class Runs(ABC):
 def advance(
     runs: Runs, best: BestPoints, relative_gap: float, most: int, live: np.ndarray | None = None
 ) -> None:
-    """Let runs take steps until each has come to the gap, or gains nothing; `most` steps at most.
+    """Let runs take steps until each has come to the gap, gains nothing, or has no time left.
+
+    They take `most` steps at most, and at least one.
 
     `live` are the places of the runs in the arrays of `best`; all by default.
     """
@@ -63,7 +66,8 @@ def advance(
 
         # The objectives are computed once an estimated gap is small enough, or NaN, and at the end.
         near = ~(gaps > relative_gap * best.primal[live])
-        if step == most:
+        is_last = step == most or time_is_up()
+        if is_last:
             near[:] = True
         if not near.any():
             continue
@@ -72,9 +76,9 @@ def advance(
 
         # Runs that have ended leave the others.
         going = ~near | ((best.gaps()[live] > relative_gap) & ~best.stuck[live])
+        if is_last or not going.any():
+            break
         if going.all():
             continue
-        if not going.any():
-            break
         live = live[going]
         runs = runs.pick(going)

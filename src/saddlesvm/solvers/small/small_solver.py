@@ -12,7 +12,6 @@ from saddlesvm.problem.loss import has_bounded_slopes, traits_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.matrix import is_little
-from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State, empty_array
 from saddlesvm.solvers.curvature import coordinate_curvature
@@ -121,18 +120,13 @@ class SmallSolver(SolverBase):
         """Do steps until the gap is as small as asked for, or the budget is used up."""
         best = state.best_points
         before = int(best.steps[0])
-        # A step visits all rows. With a time limit, the clock is read after each step; a fit whose
-        # time is up does a single step.
+        # A step visits all rows.
         most = max(1, budget.rows // state.small.size)
-        at_once = 1 if budget.seconds < np.inf or time_is_up() else most
-        taken = 0
-        with blas_for(0.0), np.errstate(all="ignore"):
-            while taken < most and not state.stuck and state.estimate > budget.relative_gap:
-                advance(state.runs, best, budget.relative_gap, min(at_once, most - taken))
-                taken = int(best.steps[0]) - before
-                state.show_best(problem)
-                if time_is_up():
-                    break
+        if not state.stuck and state.estimate > budget.relative_gap:
+            with blas_for(0.0), np.errstate(all="ignore"):
+                advance(state.runs, best, budget.relative_gap, most)
+            state.show_best(problem)
+        taken = int(best.steps[0]) - before
         state.rows_touched += taken * state.small.size
         # If there is nothing to do, that counts as an epoch, too.
         state.epochs += float(max(taken, 1))
