@@ -31,7 +31,7 @@ from saddlesvm.kernel.nu_machines import (
     PublishedModel,
 )
 from saddlesvm.kernel.row_table import has_maker
-from saddlesvm.kernel.small_pairs import MOST_STEPS, STEPS_ALONE, PairsTask, SmallPairs
+from saddlesvm.kernel.small_pairs import PairsTask, SmallPairs
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.certificate import KernelPoint
@@ -187,8 +187,6 @@ class KernelRows:
             may_batch = self.has_rows_apart(count)
         if not (is_small and may_batch):
             return None
-        # A problem that a fit of its own could shrink is handed over to it after fewer steps.
-        could_shrink = is_alone or (count == 1 and self.machine is PLAIN)
         task = PairsTask(
             gram=None if facts is None else facts.gram,
             errors=kernel_errors(self.kernel, self.X) if facts is None else facts.errors,
@@ -198,7 +196,6 @@ class KernelRows:
             tol=fits.limits.tol,
             weights=self.options["weights"],
             solver=fits.solver.name,
-            most=STEPS_ALONE if could_shrink else MOST_STEPS,
             **self.parts_of(problems),
         )
         # Threads take bundles of problems; a problem with kernel rows of its own is a bundle.

@@ -2,11 +2,12 @@
 many at a time.
 
 Python takes longer to pose a problem of some hundred rows than the solver takes to solve it. So the
-problems of a bundle are laid out in turn over the kernel matrix of all points, and two compiled
-loops take turns: pair steps to some accuracy, and the sums of certificates. If the matrix of all
-points is too large, a bundle is a single pair, which computes the kernel rows that it needs. The
-formulas are the same as for a single fit. A problem that this does not certify, because of
-rounding, hardness or an interrupt, gets a fit of its own.
+problems of a bundle are laid out in turn over the kernel matrix of all points. A compiled loop
+takes pair steps on each of them until the gap that the steps' own numbers give is small, and
+another one computes the sums of certificates. If the matrix of all points is too large, a bundle is
+a single pair, which computes the kernel rows that it needs. The formulas are the same as for a
+single fit. A problem that this does not certify, because of rounding, hardness or an interrupt,
+gets a fit of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from saddlesvm.kernel.ascent_state import SAMPLE
 from saddlesvm.kernel.kernel_errors import KernelErrors, mix_errors
 from saddlesvm.kernel.kernel_sums import (
     COMMON,
-    LENGTH,
     PLACES,
     BoxedLoss,
     JudgedRows,
@@ -33,27 +33,30 @@ from saddlesvm.kernel.kernel_sums import (
     boxed_loss,
     certificate_of_sums,
     certificate_sums,
+    conjugate_value,
     half_square,
+    loss_value,
 )
 from saddlesvm.kernel.mercer import leaf_of
 from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, PublishedModel
 from saddlesvm.kernel.pair_ascent import QuadraticProgram, pair_steps
 from saddlesvm.kernel.row_table import HELD, KernelTable, RowTable, whole_table
-from saddlesvm.problem.bounds import UNIT, Bounded
+from saddlesvm.problem.bounds import UNIT, dual_of, primal_of
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
+from saddlesvm.problem.terms import weight_of
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import arithmetic, kernel, searching_kernel
 from saddlesvm.solvers.task import ZERO_NORM
 
-# Violation, relative to the gap asked for, that often proves it if margins are about 1 (seen)
-FIRST_ACCURACY = 1.5
-FINER = (0.01, 0.5)  # least and largest ratio of an accuracy to the one before
-AIM = 0.5  # share of the gap asked for that the next accuracy aims at
-MOST_STEPS = 100_000  # pair steps of a round, at most
-# The same for a problem that a fit of its own may shrink, which pays for hard ones (tried)
-STEPS_ALONE = 5_000
-ROUNDS = 8  # rounds after which a problem gets a fit of its own (guessed)
+# Violation, relative to the gap asked for, that sometimes proves it if margins are about 1 (tried)
+FIRST_ACCURACY = 3.0
+FINER = (0.01, 0.7)  # least and largest ratio of an accuracy to the one before (tried)
+AIM = 0.9  # share of the gap asked for that the steps end at: rounding has the rest (guessed)
+ROUNDS = 40  # accuracies after which a problem gets a fit of its own (guessed)
+# Pair steps after which a problem gets a fit of its own (measured: 400 to 1,000 rows, C up to 1e5)
+MOST_STEPS = 100_000
+TINY = 1e-300  # instead of an objective of zero (derived)
 
 
 class Programs(NamedTuple):
@@ -129,8 +132,6 @@ class PairsTask:
         Positive.
     solver : str
         The name of the solver, for the times of the phases.
-    most : int
-        Pair steps of a round at most.
     """
 
     gram: np.ndarray | None
@@ -146,7 +147,6 @@ class PairsTask:
     tol: float
     weights: np.ndarray | None
     solver: str
-    most: int = MOST_STEPS
 
     @cached_property
     def loss(self) -> BoxedLoss:
@@ -283,15 +283,15 @@ def program_of(programs: Programs, k: int, first: int, end: int) -> QuadraticPro
 @searching_kernel
 def solve_each(
     programs: Programs,
-    live: np.ndarray,
+    loss: BoxedLoss,
     point: tuple[np.ndarray, np.ndarray],
     room: np.ndarray,
     extremes: np.ndarray,
+    tol: float,
     accuracy: np.ndarray,
     steps: np.ndarray,
-    most: int,
 ) -> None:
-    """Take pair steps on each of the problems `live`, `most` at most, to its own accuracy.
+    """Take pair steps on each problem until its gap is small, or there were too many.
 
     Parameters
     ----------
@@ -299,25 +299,82 @@ def solve_each(
         The gradients and the coefficients, changed in place.
     room : ndarray of shape (3, m)
         Overwritten; m rows are the most that a problem has.
-    extremes : ndarray of shape (groups, 2)
+    extremes : ndarray of shape (groups + 1, 2)
         Overwritten.
+    tol : float
+        The relative gap asked for.
     accuracy : ndarray of shape (problems,)
+        The violation at which the gap is looked at first; overwritten.
     steps : int ndarray of shape (problems,)
         The steps made are added.
     """
     g, beta = point
-    for k in live:
+    finest, coarsest = FINER
+    for k in range(steps.size):
         first = programs.begins[k]
         end = programs.begins[k + 1]
         program = program_of(programs, k, first, end)
-        steps[k] += pair_steps(
-            program, g[first:end], beta[first:end], room, extremes, accuracy[k], most
-        )
+        for _ in range(ROUNDS):
+            left = MOST_STEPS - steps[k]
+            steps[k] += pair_steps(
+                program, g[first:end], beta[first:end], room, extremes, accuracy[k], left
+            )
+            gap = estimate_gap(programs, loss, k, g, beta, extremes)
+            if gap <= AIM * tol or steps[k] >= MOST_STEPS:
+                break
+            # The next accuracy is that of the gap asked for, if gap and violation are proportional.
+            accuracy[k] *= min(max(AIM * tol / gap, finest), coarsest)
 
 
 @kernel
-def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.ndarray) -> None:
-    """Compute ``f = K beta`` and alpha of the problems `live`, summed as in ``mercer.expand``.
+def estimate_gap(
+    programs: Programs,
+    loss: BoxedLoss,
+    k: int,
+    g: np.ndarray,
+    beta: np.ndarray,
+    extremes: np.ndarray,
+) -> float:
+    """Return the relative gap of problem k, not counting rounding; zero at a w of zero.
+
+    Parameters
+    ----------
+    g, beta : ndarrays of shape (rows,)
+    extremes : ndarray of shape (groups + 1, 2)
+        The extreme slopes of each group, by :func:`~saddlesvm.kernel.pair_ascent.pair_steps`.
+    """
+    judged = programs.judged
+    paid = 0.0
+    conjugates = 0.0
+    squared_norm = 0.0
+    largest_norm = 0.0
+    given = 0.0
+    for group in range(judged.totals.shape[1]):
+        # The offset at which slopes up and down are as far from zero.
+        offset = -0.5 * (extremes[group, 0] + extremes[group, 1])
+        total = judged.totals[k, group]
+        given += total
+        paid += total * offset
+        for i in range(judged.groups[k, group], judged.groups[k, group + 1]):
+            y = judged.y[i]
+            s = weight_of(judged.weights, i)
+            # g = f + r beta - y
+            u = programs.ridge[i] * beta[i] - g[i]
+            paid += s * loss_value(loss, u - offset, y)
+            conjugates += conjugate_value(loss, beta[i] / judged.C, y, s)
+            squared_norm += beta[i] * (y - u)
+            largest_norm += abs(beta[i]) * judged.lengths[i]
+    # Given sums may leave nothing but w = 0, to which a fit of its own comes, too.
+    if given != 0.0 and squared_norm <= ZERO_NORM * largest_norm * largest_norm:
+        return 0.0
+    primal = primal_of(judged.C, paid, 0.5 * squared_norm)
+    dual = dual_of(judged.C, conjugates, 0.5 * squared_norm)
+    return (primal - dual) / max(abs(primal), abs(dual), TINY)
+
+
+@kernel
+def expand_each(programs: Programs, beta: np.ndarray, f: np.ndarray) -> None:
+    """Compute ``f = K beta`` and alpha of all problems, summed as in ``mercer.expand``.
 
     Parameters
     ----------
@@ -325,7 +382,7 @@ def expand_each(programs: Programs, live: np.ndarray, beta: np.ndarray, f: np.nd
     f : ndarray of shape (2, rows)
         Overwritten: the values, and ``beta / C`` within its bounds.
     """
-    for k in live:
+    for k in range(programs.leaves.size):
         begin = programs.begins[k]
         end = programs.begins[k + 1]
         columns = programs.columns[k]
@@ -394,17 +451,15 @@ class SmallPairs:
         self.pick = pick
         self.rest: Batch[FitResult] | None = None
         self.results: dict[int, FitResult] = {}
-        self.has_begun = False
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[ProblemInWork]:
-        """Solve all problems together while that pays; then fit the remaining problems singly."""
-        done = None
+        """Solve all problems together; then fit the problems that this did not certify singly."""
+        done: list[ProblemInWork] = []
         if self.rest is None:
-            done = self.solve_together(stop)
-        if done is not None:
-            return done
-        self.rest = self.rest or self.make_rest(live)
-        return self.rest.advance(live, stop)
+            if not stop.is_set():
+                done = self.solve_together()
+            self.rest = self.make_rest([k for k in live if k not in self.results])
+        return done or self.rest.advance(live, stop)
 
     def finished(self, index: int) -> FitResult:
         """Return the result of a problem."""
@@ -415,30 +470,14 @@ class SmallPairs:
 
     def begin(self) -> None:
         """Lay the problems out, at zero or at a first point that has the given sums."""
-        self.has_begun = True
         self.programs, self.points = self.task.lay_out(self.task.classes[np.asarray(self.problems)])
-        programs = self.programs
-        count = len(self.problems)
-        rows = programs.judged.y.size
-        self.totals = programs.judged.totals.tolist()
+        judged = self.programs.judged
         # The point of each problem: at zero the gradient g = f + r beta - y is -y.
-        self.beta = np.zeros(rows)
-        self.g = -programs.judged.y
-        self.f = np.empty((2, rows))
-        self.slips = np.empty(rows)
-        self.halves = [Bounded(0.0)] * count
-        self.offsets = np.zeros(programs.judged.totals.shape)
-        # Room for steps and for the sums of certificates.
-        self.room = np.empty((3, int(np.diff(programs.begins).max())))
-        self.numbers = np.empty((count, COMMON + PLACES * programs.judged.totals.shape[1]))
-        # The course of each problem.
-        self.live = np.arange(count)
-        self.round = 0
-        self.accuracy = np.full(count, FIRST_ACCURACY * self.task.tol)
-        self.steps = np.zeros(count, dtype=np.int64)
-        self.seconds = np.zeros((count, 2))
-        self.traces = [Trace() for _ in self.problems]
-        if programs.judged.totals.any():
+        self.beta = np.zeros(judged.y.size)
+        self.g = -judged.y
+        self.f = np.empty((2, judged.y.size))
+        self.accuracy = np.full(len(self.problems), FIRST_ACCURACY * self.task.tol)
+        if judged.totals.any():
             self.take_first_point()
 
     def take_first_point(self) -> None:
@@ -453,14 +492,14 @@ class SmallPairs:
         place = np.arange(group_of.size) - begins[group_of]
         chosen = place % np.maximum(1, sizes // SAMPLE)[group_of] == 0
         self.beta[chosen] = (totals / np.bincount(group_of[chosen]))[group_of[chosen]]
-        expand_each(programs, self.live, self.beta, self.f)
+        expand_each(programs, self.beta, self.f)
         # Fill the hardest rows of each group up to their bounds, until its sum is reached.
         order = np.lexsort((self.f[0] - programs.judged.y, group_of))
         high = programs.high[order]
         before = np.concatenate([[0.0], np.cumsum(high)])
         filled = before[:-1] - before[begins][group_of]
         self.beta[order] = np.clip(totals[group_of] - filled, 0.0, high)
-        expand_each(programs, self.live, self.beta, self.f)
+        expand_each(programs, self.beta, self.f)
         self.g += self.f[0]
         # An accuracy is a violation: a share of the objective, whose parts are beta'f / 2 and
         # beta'y, divided by the sum of the dual variables, which is what a change of all slopes by
@@ -470,144 +509,121 @@ class SmallPairs:
         sums = programs.judged.totals.sum(axis=1)
         self.accuracy *= np.abs(objectives) / (self.task.C * sums)
 
+    def solve_together(self) -> list[ProblemInWork]:
+        """Solve and certify all problems; return the problems whose gap is proven."""
+        began = clock()
+        self.begin()
+        self.solve()
+        solved = clock()
+        self.sum_up()
+        certified = [self.certificate_of(k) for k in range(len(self.problems))]
+        count = len(self.problems)
+        seconds = ((solved - began) / count, (clock() - solved) / count)
+        done: list[ProblemInWork] = []
+        for k, found in enumerate(certified):
+            model = self.task.model_of(self.programs, k, self.beta[self.rows(k)], found)
+            if model.certificate.sound and model.certificate.relative_gap <= self.task.tol:
+                done.append(Ended(self.problems[k]))
+                self.results[self.problems[k]] = self.result(k, found, model, seconds)
+        return done
+
+    def solve(self) -> None:
+        """Take pair steps on all problems."""
+        programs = self.programs
+        count = len(self.problems)
+        room = np.empty((3, int(np.diff(programs.begins).max())))
+        extremes = np.empty((programs.groups.size, 2))
+        solve_each(
+            programs,
+            self.task.loss,
+            (self.g, self.beta),
+            room,
+            extremes,
+            self.task.tol,
+            self.accuracy,
+            np.zeros(count, dtype=np.int64),
+        )
+
     def sum_up(self) -> None:
-        """Compute the sums of the certificates of all problems that are left."""
+        """Compute the sums of the certificates of all problems."""
         programs = self.programs
         judged = programs.judged
         loss = self.task.loss
-        live = self.live
-        expand_each(programs, live, self.beta, self.f)
+        live = np.arange(len(self.problems))
+        expand_each(programs, self.beta, self.f)
         values, alpha = self.f
+        slips = np.empty(values.size)
+        self.halves = []
         for k in live.tolist():
             own = self.rows(k)
             beta = self.beta[own]
             bases = programs.bases[:, own]
-            slips = mix_errors(programs.mixing[k], bases, bases, np.abs(beta))
-            self.slips[own] = slips
-            self.halves[k] = half_square(beta, values[own], slips)
+            slips[own] = mix_errors(programs.mixing[k], bases, bases, np.abs(beta))
+            self.halves.append(half_square(beta, values[own], slips[own]))
+        self.offsets = np.zeros(judged.totals.shape)
         best_offsets(judged, loss, live, values, self.offsets)
-        point = (values, self.slips, self.beta, alpha)
+        point = (values, slips, self.beta, alpha)
+        self.numbers = np.empty((live.size, COMMON + PLACES * judged.totals.shape[1]))
         certificate_sums(judged, loss, live, point, self.offsets, self.numbers)
 
     def certificate_of(self, k: int) -> tuple[Certificate, Any]:
         """Return the certificate of problem k, and its groups' offsets; a number for one group."""
-        totals = self.totals[k]
         offsets = self.offsets[k].copy()
         own = self.rows(k)
         certificate = certificate_of_sums(
             self.task.layout.loss,
             Strength(self.task.C, own.stop - own.start),
-            totals,
+            self.programs.judged.totals[k].tolist(),
             self.numbers[k].tolist(),
             (self.halves[k], self.halves[k]),
         )
         return certificate, offsets if offsets.size > 1 else float(offsets[0])
 
-    def solve_together(self, stop: threading.Event) -> list[ProblemInWork] | None:
-        """Solve and certify the problems that are left; return the problems whose gap is proven."""
-        if not self.has_begun:
-            self.begin()
-        if not self.live.size or self.round >= ROUNDS or stop.is_set():
-            return None
-        began = clock()
-        before = self.steps.copy()
-        self.solve()
-        solved = clock()
-        self.sum_up()
-        certified = [self.certificate_of(k) for k in self.live.tolist()]
-        self.round += 1
-        self.seconds[self.live] += np.array([solved - began, clock() - solved]) / self.live.size
-        done = []
-        left = []
-        for k, found in zip(self.live.tolist(), certified, strict=True):
-            model = self.task.model_of(self.programs, k, self.beta[self.rows(k)], found)
-            self.add_record(k, *found)
-            gap = model.certificate.relative_gap
-            if model.certificate.sound and gap <= self.task.tol:
-                done.append(Ended(self.problems[k]))
-                self.results[self.problems[k]] = self.result(k, model)
-            elif np.isfinite(gap) and not self.is_zero(k) and not self.is_hard(k, before):
-                left.append(k)
-                # The next accuracy aims at half the gap asked for, if gap and violation are
-                # proportional.
-                finest, coarsest = FINER
-                ratio = finest
-                if gap > 0.0:
-                    ratio = AIM * self.task.tol / gap
-                self.accuracy[k] *= min(max(ratio, finest), coarsest)
-        self.live = np.array(left, dtype=np.int64)
-        return list(done)
-
-    def solve(self) -> None:
-        """Take pair steps on the problems left; a single one shares the code of other fits."""
-        programs = self.programs
-        most = self.task.most
-        extremes = np.empty((len(self.task.layout.groups), 2))
-        if len(self.problems) == 1:
-            program = program_of(programs, 0, 0, self.beta.size)
-            steps = pair_steps(
-                program, self.g, self.beta, self.room, extremes, float(self.accuracy[0]), most
-            )
-            self.steps[0] += steps
-        else:
-            point = (self.g, self.beta)
-            solve_each(
-                programs, self.live, point, self.room, extremes, self.accuracy, self.steps, most
-            )
-
-    def is_zero(self, k: int) -> bool:
-        """Return True if the given sums leave nothing but w = 0: a fit of its own then ends."""
-        # ||w||^2 beside (sum_i |beta_i| ||x_i||)^2, the largest that it could be.
-        squared_norm = 2.0 * self.halves[k].value
-        largest_norm = float(self.numbers[k, LENGTH])
-        return any(self.totals[k]) and squared_norm <= ZERO_NORM * largest_norm * largest_norm
-
-    def is_hard(self, k: int, before: np.ndarray) -> bool:
-        """Return True if a round took all steps allowed, and a fit of its own has other means."""
-        return self.task.gram is not None and bool(self.steps[k] - before[k] >= self.task.most)
-
     def rows(self, k: int) -> slice:
         """Return the rows of problem k of this bundle."""
         return slice(int(self.programs.begins[k]), int(self.programs.begins[k + 1]))
 
-    def add_record(self, k: int, certificate: Certificate, offsets: Any) -> None:
-        """Add a certificate to the trace of a problem."""
+    def result(
+        self,
+        k: int,
+        certified: tuple[Certificate, Any],
+        model: PublishedModel,
+        seconds: tuple[float, float],
+    ) -> FitResult:
+        """Return the result of a problem whose gap is proven, with a trace of one record."""
         own = self.rows(k)
         size = own.stop - own.start
-        held = min(size, int(self.programs.table.marks[HELD]))
-        record = Record.from_certificate(
-            certificate,
-            epoch=float(self.round),
-            rows_touched=self.round * size,
-            seconds_solving=float(self.seconds[k, 0]),
-            seconds_certifying=float(self.seconds[k, 1]),
-            active=size,
-            change=np.nan,
-            remark="",
-            coef=self.beta[own],
-            intercept=offsets,
-            problem=self.task.labels[self.problems[k]],
-            kernel_evaluations=size * held,
+        solving, certifying = seconds
+        certificate, offsets = certified
+        trace = Trace()
+        trace(
+            Record.from_certificate(
+                certificate,
+                epoch=1.0,
+                rows_touched=size,
+                seconds_solving=solving,
+                seconds_certifying=certifying,
+                active=size,
+                change=np.nan,
+                remark="",
+                coef=self.beta[own],
+                intercept=offsets,
+                problem=self.task.labels[self.problems[k]],
+                kernel_evaluations=size * min(size, int(self.programs.table.marks[HELD])),
+            )
         )
-        self.traces[k](record)
-
-    def result(self, k: int, model: PublishedModel) -> FitResult:
-        """Return the result of a problem whose gap is proven."""
-        own = self.rows(k)
-        solving, certifying = self.seconds[k].tolist()
-        certificate = model.certificate
         return FitResult(
             coef=self.pick(self.points[own][: model.coef.size], model.coef),
             intercept=model.intercept,
             alpha=self.f[1][own].copy(),
-            certificate=certificate,
+            certificate=model.certificate,
             outcome=Outcome.CERTIFIED,
             tol=self.task.tol,
-            epochs=float(self.round),
-            rows_touched=self.round * (own.stop - own.start),
+            epochs=1.0,
+            rows_touched=size,
             seconds_solving=solving,
             seconds_certifying=certifying,
-            trace=self.traces[k],
-            reason=f"relative gap {certificate.relative_gap:.2g}",
+            trace=trace,
+            reason=f"relative gap {model.certificate.relative_gap:.2g}",
             phases={self.task.solver: solving},
         )

@@ -41,6 +41,7 @@ from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.regularizer import Regularizer, square
 from saddlesvm.problem.terms import BLOCK, in_blocks
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.runtime.compiled import arithmetic
 
 # Of arithmetic, in units of the last place; derived from the operations, rounded up. Counts of
 # roundings below have 4 or 8 to spare, for the few operations beside a sum (a factor, a root).
@@ -523,11 +524,13 @@ class Sums(NamedTuple):
     at_zero: float = 0.0
 
 
+@arithmetic
 def primal_of(C: float, paid: Value, regularizer: Value) -> Value:
     """The primal objective ``R(w) + C sum_i s_i phi_i``: computed nowhere else."""
     return regularizer + C * paid
 
 
+@arithmetic
 def dual_of(C: float, conjugates: Value, regularizer_conjugate: Value) -> Value:
     """The dual objective ``-C sum_i s_i phi_i*(-a_i / s_i) - R*(v)``: computed nowhere else."""
     return -C * conjugates - regularizer_conjugate
