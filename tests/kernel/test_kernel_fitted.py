@@ -91,8 +91,3 @@ def test_an_estimator_is_a_thin_face(name):
     # An option of another estimator is no attribute of this one.
     for other in (*MACHINES, "LinearSVC", "LinearSVR"):
         assert not (set(getattr(ours, other)().get_params()) - parameters) & shown
-
-
-def test_points_are_judged_in_a_problem_with_a_finite_C():
-    with pytest.raises(ValueError, match="finite C"):
-        certify_kernel(ours.SVC(C=np.inf), X, y, points=X, coef=np.zeros((3, 150)))

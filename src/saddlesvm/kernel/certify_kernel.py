@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import clone
 
 from saddlesvm.data.door import check_design
@@ -17,7 +16,6 @@ from saddlesvm.data.label_checks import (
     check_labels,
     check_targets,
     check_weights,
-    encode_classes,
     find_codes,
 )
 from saddlesvm.estimators.class_weights import class_factors, weigh_classes
@@ -25,7 +23,6 @@ from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.kernel.definiteness import evidence_against, make_symmetric
 from saddlesvm.kernel.fit_kernel import make_kernel
 from saddlesvm.kernel.kernel_certificate import (
-    certificate_of_expansion,
     evaluate_kernel,
     nearest_feasible,
 )
@@ -38,7 +35,6 @@ from saddlesvm.kernel.svc import SVC, NuSVC
 from saddlesvm.kernel.svm import SVR, NuSVR, OneClassSVM
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.certificate import Certificate, KernelPoint
-from saddlesvm.rows.scores import dense_weights
 
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import Matrix, RowsLike
@@ -54,36 +50,19 @@ def certify_kernel(
     y: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
-    points: object = None,
-    coef: ArrayLike | None = None,
-    intercept: ArrayLike = 0.0,
-    dual: object = None,
 ) -> Certificate:
     """Prove how far a kernel machine is from the optimum of its training problem.
 
     Parameters
     ----------
     model : SVC, NuSVC, SVR, NuSVR or OneClassSVM
-        A fitted machine of this package, or of ``sklearn.svm``. With `points`: an SVC or SVR of
-        this package whose parameters pose the problem; it need not be fitted, and its solution does
-        not count.
+        A fitted machine of this package, or of ``sklearn.svm``.
     X : array-like or sparse matrix of shape (n, d)
         The training rows, in the order of the fit; the kernel matrix for a precomputed kernel.
     y : array-like of shape (n,), optional
         The labels or targets of the fit; not for OneClassSVM.
     sample_weight : array-like of shape (n,), optional
         The row weights of the fit.
-    points : array-like or sparse matrix of shape (m, d), optional
-        Expansion points of another model, whose scores are ``k(X, points) @ coef.T + intercept``,
-        such as a linear machine over ``sklearn.kernel_approximation.Nystroem``.
-    coef : array-like of shape (m,) or (k, m), optional
-        The coefficients of the points, for each pair of classes: positive for the later class, as
-        in ``LinearSVC(multi_class="ovo")``.
-    intercept : float or array-like of shape (k,), default=0.0
-        The intercepts of the other model.
-    dual : array-like or sparse matrix of shape (n,) or (k, n), optional
-        With `points`: dual variables of the rows times C, such as ``LinearSVC.dual_coef_``. Without
-        them they are derived from the margins: the bound holds, but may be loose.
 
     Returns
     -------
@@ -116,34 +95,8 @@ def certify_kernel(
     >>> other = SVC(tol=1e-3).fit(notes.X, notes.y)
     >>> certify_kernel(other, notes.X, notes.y).relative_gap < 1e-2
     True
-
-    A linear machine on 300 features of ``Nystroem``, judged in the exact problem:
-
-    >>> import saddlesvm
-    >>> from sklearn.kernel_approximation import Nystroem
-    >>> from sklearn.pipeline import make_pipeline
-    >>> sampled = Nystroem(gamma=0.1, n_components=300, random_state=0)
-    >>> linear = saddlesvm.LinearSVC(loss="hinge", intercept="free")
-    >>> model = make_pipeline(sampled, linear).fit(notes.X, notes.y)
-    >>> found = certify_kernel(
-    ...     saddlesvm.SVC(gamma=0.1),
-    ...     notes.X,
-    ...     notes.y,
-    ...     points=sampled.components_,
-    ...     coef=linear.coef_ @ sampled.normalization_,
-    ...     intercept=linear.intercept_,
-    ...     dual=linear.dual_coef_,
-    ... )
-    >>> found.relative_gap < 0.1
-    True
     """
-    if points is not None:
-        found = certify_expansions(model, X, y, sample_weight, (points, coef, intercept), dual)
-    elif coef is not None or dual is not None:
-        raise ValueError("coef and dual belong to other expansion points: give these as points")
-    else:
-        found = kernel_certificates(model, X, y, sample_weight=sample_weight)
-    return Certificate.total(found)
+    return Certificate.total(kernel_certificates(model, X, y, sample_weight=sample_weight))
 
 
 def kernel_certificates(
@@ -221,93 +174,6 @@ def remove_false_bounds(
         stacklevel=4,
     )
     return [dataclasses.replace(one, dual=-np.inf, dual_rounding=0.0) for one in found]
-
-
-def certify_expansions(
-    model: object,
-    X: Any,
-    y: ArrayLike | None,
-    sample_weight: ArrayLike | None,
-    expansion: tuple[Any, Any, Any],
-    dual: object,
-) -> list[Certificate]:
-    """Return certificates of a model over any points in the problems that an SVC or SVR poses."""
-    if not isinstance(model, (SVC, SVR)):
-        raise TypeError(
-            f"with points, an SVC or SVR of saddlesvm poses the problem; got {type(model).__name__}"
-        )
-    if model.kernel == "precomputed":
-        raise ValueError("expansion points need a kernel of rows; got kernel='precomputed'")
-    given_points, given_coef, given_intercept = expansion
-    if given_coef is None:
-        raise ValueError("points need coef, the coefficients of each of them")
-    # Pose the problems as a fit on X and y would.
-    X = check_design(X).plain
-    n = X.shape[0]
-    weights = check_weights(sample_weight, n)
-    own = clone(model)
-    loss = own._check_options()
-    kernel = getattr(model, "kernel_", None) or make_kernel(own, X, weights)
-    if has_hard_margin(own):
-        raise ValueError("points are judged in a problem with a finite C; got C=inf: give one")
-    options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
-    subs: Sequence[SubProblem]
-    if isinstance(own, SVC):
-        classes, codes = encode_classes(check_labels(y, n))
-        weights = weigh_by_class(own, classes, codes, weights)
-        subs = Pairs(codes, classes)
-    else:
-        subs = [SubProblem(0, "", check_targets(y, n))]
-    # The model to judge: coefficients of the points and an intercept, for each problem.
-    points, coef, offsets = check_expansion(
-        X, given_points, given_coef, given_intercept, len(subs), options["intercept"]
-    )
-    # Dual variables prove a lower bound; they are moved to the nearest feasible point below.
-    duals = None
-    if dual is not None:
-        duals = np.atleast_2d(np.asarray(dense_weights(dual), dtype=np.float64))
-        if duals.shape != (len(subs), n) or not np.isfinite(duals).all():
-            raise ValueError(
-                f"dual must hold finite numbers of shape {(len(subs), n)}; got shape {duals.shape}"
-            )
-    found = []
-    for sub, own_coef, offset in zip(subs, coef, offsets, strict=True):
-        problem, chosen = make_kernel_problem(
-            X, kernel, sub.y, loss, weights=sub.row_weights(weights), members=sub.members, **options
-        )
-        feasible = None
-        if duals is not None:
-            feasible = nearest_feasible(problem, duals[sub.index][chosen])
-        found.append(certificate_of_expansion(problem, points, (own_coef, float(offset)), feasible))
-    return remove_false_bounds(found, kernel, X, np.arange(0))
-
-
-def check_expansion(
-    X: Any, points: Any, coef: object, intercept: ArrayLike, count: int, kind: str
-) -> tuple[object, np.ndarray, np.ndarray]:
-    """Return points, coefficients (count, m) and intercepts (count,) of a model, checked."""
-    points = check_design(points).plain
-    if points.shape[1] != X.shape[1]:
-        raise ValueError(f"points have {points.shape[1]} features, X has {X.shape[1]}")
-    # Kernel sums need both matrices in one form: take X's.
-    if sparse.issparse(points) != sparse.issparse(X):
-        points = sparse.csr_array(points) if sparse.issparse(X) else points.toarray()
-    coef = np.atleast_2d(np.asarray(dense_weights(coef), dtype=np.float64))
-    if coef.shape != (count, points.shape[0]):
-        raise ValueError(
-            f"coef has shape {coef.shape}; these points and classes need {(count, points.shape[0])}"
-        )
-    # A single intercept stands for all problems.
-    offsets = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
-    if offsets.shape not in ((1,), (count,)):
-        raise ValueError(f"intercept has shape {offsets.shape}; {(count,)} is needed")
-    if not (np.isfinite(coef).all() and np.isfinite(offsets).all()):
-        raise ValueError("coef and intercept must be finite numbers")
-    if kind == "none" and offsets.any():
-        raise ValueError(
-            "the model has intercepts, and the problem none: pose one with an intercept"
-        )
-    return points, coef, np.broadcast_to(offsets, (count,))
 
 
 def find_machine(model: Any, name: str) -> Any:

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.kernel_sums import (
     COMMON,
@@ -30,13 +28,12 @@ from saddlesvm.kernel.kernel_sums import (
     half_norm,
     half_square,
 )
-from saddlesvm.kernel.mercer import Matrix, expand
+from saddlesvm.kernel.mercer import expand
 from saddlesvm.kernel.rough_values import rough_expansion
 from saddlesvm.problem.bounds import UNIT, Bounded, gamma
-from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, evaluate
+from saddlesvm.problem.certificate import Evaluation, KernelPoint, evaluate
 from saddlesvm.problem.loss import has_array_methods, methods_of
 from saddlesvm.problem.rescaling import ANY, Candidate, candidates, multiple
-from saddlesvm.problem.sums import dual_of_margins
 from saddlesvm.problem.terms import Pointwise
 
 FIRST = np.zeros(1, dtype=np.int64)  # the number of the only problem
@@ -98,8 +95,21 @@ def certify_values(
     offsets = given
     if offsets is None:
         offsets = find_offsets(problem, function.values)
-    dual_point = (feasible, dual_function.half)
-    certificate, alpha = certificate_of_values(problem, function, offsets, dual_point)
+    # The sums over the rows, group by group.
+    alpha = alpha_of(problem, feasible)
+    judged = judged_rows(problem)
+    order = problem.group_order
+    point = (function.values[order], function.slips[order], feasible[order], alpha[order])
+    numbers = np.empty((1, COMMON + PLACES * len(problem.all_groups)))
+    certificate_sums(judged, boxed_loss(problem.loss), FIRST, point, offsets[None, :], numbers)
+    # The dual variables of a group with a free intercept have a given sum.
+    totals: list[float] = []
+    if problem.intercept.constrained:
+        totals = judged.totals[0].tolist()
+    halves = (function.half, dual_function.half)
+    certificate = certificate_of_sums(
+        problem.loss, problem.strength, totals, numbers[0].tolist(), halves
+    )
     # A regularised intercept is the weight of a constant feature: b = offset * sum_i beta_i.
     intercepts: Any = offsets
     if not problem.groups:
@@ -148,37 +158,6 @@ class FeatureFunction(NamedTuple):
     values: np.ndarray
     slips: np.ndarray
     half: Bounded
-
-
-def certificate_of_values(
-    problem: KernelProblem,
-    model: FeatureFunction,
-    offsets: np.ndarray,
-    dual: tuple[np.ndarray, Bounded],
-) -> tuple[Certificate, np.ndarray]:
-    """Return the certificate of a model with an offset a group, and the duals that prove it.
-
-    Parameters
-    ----------
-    dual : pair of ndarray of shape (n,) and Bounded
-        C times the dual variables, feasible but for rounding, and half the squared norm of their
-        function.
-    """
-    beta, dual_half = dual
-    alpha = alpha_of(problem, beta)
-    judged = judged_rows(problem)
-    order = problem.group_order
-    point = (model.values[order], model.slips[order], beta[order], alpha[order])
-    numbers = np.empty((1, COMMON + PLACES * len(problem.all_groups)))
-    certificate_sums(judged, boxed_loss(problem.loss), FIRST, point, offsets[None, :], numbers)
-    # The dual variables of a group with a free intercept have a given sum.
-    totals: list[float] = []
-    if problem.intercept.constrained:
-        totals = judged.totals[0].tolist()
-    certificate = certificate_of_sums(
-        problem.loss, problem.strength, totals, numbers[0].tolist(), (model.half, dual_half)
-    )
-    return certificate, alpha
 
 
 def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -308,52 +287,3 @@ def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
     bound = np.where(beta > 0.0, high, low)
     ratios = np.divide(bound, beta, out=np.full(beta.size, np.inf), where=beta != 0.0)
     return 0.0, float(ratios.min())
-
-
-def certificate_of_expansion(
-    problem: KernelProblem,
-    points: Matrix,
-    model: tuple[np.ndarray, float],
-    dual: np.ndarray | None = None,
-) -> Certificate:
-    """Return the certificate of ``sum_j c_j k(z_j, x) + b`` over any points z_j, in the problem
-    over the rows.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-        Without views or groups.
-    points : array or CSR matrix of shape (m, d)
-    model : pair of ndarray of shape (m,) and float
-        The coefficients c and the intercept b.
-    dual : ndarray of shape (n,), optional
-        A feasible dual point times C. By default it is derived from the margins of the model.
-    """
-    coefficients, offset = model
-    kernel = problem.kernel
-    n = problem.n
-    m = points.shape[0]
-    stack = sparse.vstack if sparse.issparse(problem.X) else np.vstack
-    # Kernel values are rounded: bound the errors of f at the rows and at the points.
-    errors = kernel_errors(kernel, stack([problem.X, points]))
-    slips = errors.bound_expansion(coefficients, UNIT, np.arange(n, n + m))
-    values = expand(kernel, problem.X, points, coefficients)
-    values_at_points = expand(kernel, points, points, coefficients)
-    size = np.abs(coefficients)
-    # Half the squared norm: that of the expansion, and b^2 / (2 offset) of a regularised intercept.
-    half = half_norm(coefficients, values_at_points)
-    # The rounding of half the norm: errors of kernel values, and of a sum of m products.
-    sum_of_sizes = float(size @ np.abs(values_at_points))
-    half_error = 0.5 * float(size @ slips[n:]) + 0.5 * gamma(m + 4.0) * sum_of_sizes
-    if problem.offset:
-        square = 0.5 * offset * offset / problem.offset
-        half = half + square
-        half_error = half_error + gamma(8.0) * (square + abs(half))
-    # Without dual variables, take those that the slopes of the loss at the margins suggest.
-    if dual is None:
-        alpha = np.zeros(n)
-        dual_of_margins(problem.terms, problem.members, values, offset, alpha)
-        dual = nearest_feasible(problem, problem.C * alpha)
-    dual_half = expansion_of(problem, dual, np.array([offset])).half
-    function = FeatureFunction(values, slips[:n], Bounded(half, half_error))
-    return certificate_of_values(problem, function, np.array([offset]), (dual, dual_half))[0]

@@ -54,17 +54,13 @@ class KernelErrors:
         """Return the bounds for some rows; of a precomputed kernel, for their part of it."""
         return replace(self, radii=self.radii[chosen], lengths=self.lengths[chosen])
 
-    def bound_expansion(
-        self, coefficients: np.ndarray, unit: float, centres: np.ndarray | None = None
-    ) -> np.ndarray:
+    def bound_expansion(self, coefficients: np.ndarray, unit: float) -> np.ndarray:
         """Return bounds on the errors of ``f_i = sum_j beta_j k(x_i, x_j)``, shape (n,).
 
-        The coefficients belong to all rows, or to `centres` among them. `unit` is the unit of
-        rounding.
+        `unit` is the unit of rounding.
         """
         size = np.abs(coefficients)
-        own = self.bases if centres is None else self.bases[:, centres]
-        return mix_errors(self.mixing(size.size, unit), self.bases, own, size)
+        return mix_errors(self.mixing(size.size, unit), self.bases, size)
 
     @cached_property
     def bases(self) -> np.ndarray:
@@ -147,21 +143,19 @@ class KernelErrors:
         return found
 
 
-def mix_errors(
-    mixing: np.ndarray, bases: np.ndarray, own: np.ndarray, sizes: np.ndarray
-) -> np.ndarray:
+def mix_errors(mixing: np.ndarray, bases: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return the error of ``sum_j beta_j k(x_i, x_j)`` at each point i, at most.
 
     Parameters
     ----------
     mixing : ndarray of shape (3, 3)
-    bases, own : ndarrays of shape (3, points) and (3, centres)
-        See :attr:`KernelErrors.bases`, of the points i and of the centres j.
-    sizes : ndarray of shape (centres,)
+    bases : ndarray of shape (3, points)
+        See :attr:`KernelErrors.bases`.
+    sizes : ndarray of shape (points,)
         ``|beta_j|``.
     """
     # A bilinear form in the bases of both points: sum over j first.
-    return np.asarray((mixing @ (own @ sizes)) @ bases)
+    return np.asarray((mixing @ (bases @ sizes)) @ bases)
 
 
 def kernel_errors(kernel: Kernel, X: Matrix) -> KernelErrors:

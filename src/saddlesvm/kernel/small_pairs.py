@@ -558,7 +558,7 @@ class SmallPairs:
             own = self.rows(k)
             beta = self.beta[own]
             bases = programs.bases[:, own]
-            slips[own] = mix_errors(programs.mixing[k], bases, bases, np.abs(beta))
+            slips[own] = mix_errors(programs.mixing[k], bases, np.abs(beta))
             self.halves.append(half_square(beta, values[own], slips[own]))
         self.offsets = np.zeros(judged.totals.shape)
         best_offsets(judged, loss, live, values, self.offsets)
