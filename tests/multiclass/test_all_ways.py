@@ -78,17 +78,17 @@ def test_a_time_limit_is_shared_fairly(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(multiclass, "clock", lambda: now[0])
     monkeypatch.setattr("saddlesvm.runtime.clock.clock", lambda: now[0])
-    clock = multiclass.SharedTime(12.0, problems=4, jobs=2)
-    assert clock.share() == pytest.approx(6.0)
+    clock = multiclass.SharedTime(12.0, problems=4)
+    assert clock.share(2) == pytest.approx(6.0)
     now[0] += 2.0
     clock.count_done()
     clock.count_done()
-    assert clock.share() == pytest.approx(10.0)
+    assert clock.share(2) == pytest.approx(10.0)
     clock.count_done()
-    assert clock.share() == pytest.approx(10.0)
+    assert clock.share(2) == pytest.approx(10.0)
     now[0] += 20.0
-    assert 0.0 < clock.share() < 1e-6
-    assert multiclass.SharedTime(None, 4, 2).share() is None
+    assert 0.0 < clock.share(2) < 1e-6
+    assert multiclass.SharedTime(None, 4).share(2) is None
 
 
 def test_one_time_limit_holds_for_the_whole_fit():

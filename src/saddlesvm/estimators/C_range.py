@@ -81,7 +81,7 @@ def C_max(
     check_sparse(template)
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
     training = template._pose(y, sample_weight, design.shape[0])
-    ready = rows_of(design, template._intercept_kind(), float(template.intercept_scaling), 1, None)
+    ready = rows_of(design, template._intercept_kind(), float(template.intercept_scaling))
     return min(
         largest_empty_C(part_problem(template, sub, training, ready)) for sub in training.problems
     )

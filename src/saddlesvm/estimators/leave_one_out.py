@@ -301,7 +301,7 @@ class Estimation:
         self.count = len(self.training.problems)
         self.n = n
         self.kind = template._intercept_kind()
-        self.rows = rows_of(design, self.kind, float(template.intercept_scaling), 1, None)
+        self.rows = rows_of(design, self.kind, float(template.intercept_scaling))
 
     def run(self, proofs: bool = True, values: float = REFINED_VALUES) -> LeaveOneOut:
         """Estimate every row's score; with proofs, solve for open labels within `values`."""

@@ -224,8 +224,7 @@ def make_fits(
         n_jobs = None
         solver, rows = open_blocks(template, design, training, solver)
     else:
-        jobs = sub_problems.workers(count, n_jobs)
-        rows = ready or rows_of(design, intercept, float(template.intercept_scaling), jobs, n_jobs)
+        rows = ready or rows_of(design, intercept, float(template.intercept_scaling), count, n_jobs)
 
     # Classes over the same files are read together, unless each fit has a limit or a file of its
     # own.
@@ -331,9 +330,8 @@ def rows_for_parts(template: Estimator, X: RowsLike, problems: int) -> FitRows |
     design = Design(X)
     if goes_by_blocks(template, design):
         return None
-    jobs = sub_problems.workers(problems, template.n_jobs)
     scaling = float(template.intercept_scaling)
-    return rows_of(design, template._intercept_kind(), scaling, jobs, template.n_jobs)
+    return rows_of(design, template._intercept_kind(), scaling, problems, template.n_jobs)
 
 
 def part_problem(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, repeat
 from typing import Any, Protocol, TypeVar
 
@@ -108,8 +109,6 @@ class Fits:
     bar : ProgressBar, optional
         Shows every record, and every sub-problem that is done.
     clock : SharedTime
-    jobs : int
-        Sub-problems that are solved at the same time.
     """
 
     problems: Sequence[SubProblem]
@@ -124,11 +123,16 @@ class Fits:
     verbose: bool = False
     bar: ProgressBar | None = field(init=False, default=None)
     clock: SharedTime = field(init=False)
-    jobs: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.jobs = workers(len(self.problems), self.n_jobs)
-        self.clock = SharedTime(self.limits.max_time, len(self.problems), self.jobs)
+        # Fits that read the same blocks go on together: the time is a single share.
+        count = 1 if self.rows.reads_together else len(self.problems)
+        self.clock = SharedTime(self.limits.max_time, count)
+
+    @cached_property
+    def jobs(self) -> int:
+        """Sub-problems that are solved at the same time."""
+        return workers(len(self.problems), self.n_jobs)
 
     @property
     def is_unwatched(self) -> bool:
@@ -157,9 +161,6 @@ class Fits:
         """Solve all sub-problems; return their results in order."""
         results: list[FitResult] = []
         try:
-            # Fits that read the same blocks go on together: the time is a single share.
-            if self.rows.reads_together:
-                self.clock = SharedTime(self.limits.max_time, 1, self.jobs)
             done = self.rows.solve_at_once(self) if self.is_unwatched else {}
             left = [k for k in range(len(self.problems)) if k not in done]
             if left:
@@ -182,7 +183,7 @@ class Fits:
         limits = self.limits
         # Fits in turn share what is left of max_time.
         if limits.max_time is not None:
-            limits = replace(limits, max_time=self.clock.share())
+            limits = replace(limits, max_time=self.clock.share(self.jobs))
         callbacks = list(self.callbacks_of(sub))
         if self.bar:
             callbacks.append(self.bar)

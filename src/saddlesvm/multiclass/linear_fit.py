@@ -23,7 +23,7 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.fits import Fits, WithoutWeights
 from saddlesvm.multiclass.small_classes import solve_classes
 from saddlesvm.multiclass.splits import FormerFit, GivenStart
-from saddlesvm.multiclass.sub_problems import SubProblem, csr_of, threads_each
+from saddlesvm.multiclass.sub_problems import SubProblem, csr_of, threads_each, workers
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
@@ -170,7 +170,7 @@ def open_rows(
 
 
 def rows_of(
-    design: Design, intercept: str, scaling: float, jobs: int, n_jobs: int | None
+    design: Design, intercept: str, scaling: float, problems: int = 1, n_jobs: int | None = None
 ) -> FitRows:
     """Return the rows of a design with an intercept's feature, after a check that they are finite.
 
@@ -181,13 +181,15 @@ def rows_of(
     intercept : {"none", "regularized", "free"}
     scaling : float
         Value of the virtual feature, if the user's choice counts.
-    jobs : int
-        Sub-problems that are solved at the same time.
+    problems : int, default=1
+        Number of sub-problems.
     n_jobs : int, optional
     """
     plain = design.rows
+    jobs = 1
     threads = 1
     if not (design.placed or design.is_small) and worth_threads(plain.reading_time(plain.n_values)):
+        jobs = workers(problems, n_jobs)
         threads = threads_each(jobs, n_jobs)
     norms = design.norms(jobs * threads)
     scale = intercept_kind(intercept).value(scaling, lambda: norms)

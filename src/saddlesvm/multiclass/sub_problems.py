@@ -164,27 +164,27 @@ class SharedTime:
     seconds : float or None
         None for no limit.
     problems : int
-    jobs : int
-        Sub-problems that are solved at the same time.
     """
 
-    def __init__(self, seconds: float | None, problems: int, jobs: int) -> None:
+    def __init__(self, seconds: float | None, problems: int) -> None:
         self.end = None if seconds is None else end_of_fit(seconds)
         self.reporting = min(SECONDS_TO_REPORT * problems, 0.5 * (seconds or 0.0))
         self.open = problems
-        self.jobs = jobs
         self.has_begun = False
         self.lock = threading.Lock()
 
-    def share(self) -> float | None:
-        """Return the seconds for the next sub-problem, with its share of what others left over."""
+    def share(self, jobs: int) -> float | None:
+        """Return the seconds for the next sub-problem, with its share of what others left over.
+
+        `jobs` sub-problems are solved at the same time.
+        """
         if self.end is None:
             return None
         left = max(self.end - clock(), 1e-9)
         with self.lock:
             self.has_begun = True
             # Sub-problems that run at the same time use the same seconds.
-            return left * min(1.0, self.jobs / max(self.open, 1))
+            return left * min(1.0, jobs / max(self.open, 1))
 
     def is_over(self) -> bool:
         """Return True if no further sub-problem may begin; the first always may."""

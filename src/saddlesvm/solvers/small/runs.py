@@ -67,18 +67,16 @@ def advance(
         # The objectives are computed once an estimated gap is small enough, or NaN, and at the end.
         near = ~(gaps > relative_gap * best.primal[live])
         is_last = step == most or time_is_up()
-        if is_last:
-            near[:] = True
-        if not near.any():
+        if not is_last and not any(near.tolist()):
             continue
         best.stuck[live] = ~np.isfinite(gaps)
         best.keep(live, runs.point())
 
         # Runs that have ended leave the others.
-        going = ~near | ((best.gaps()[live] > relative_gap) & ~best.stuck[live])
-        if is_last or not going.any():
+        going = (best.gaps()[live] > relative_gap) & ~best.stuck[live]
+        if is_last or not any(going.tolist()):
             break
-        if going.all():
+        if all(going.tolist()):
             continue
         live = live[going]
         runs = runs.pick(going)
