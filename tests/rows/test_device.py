@@ -8,7 +8,8 @@ import pytest
 
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.rows.device import Device, brought, is_on_device, sent
+from saddlesvm.rows.array_libraries import brought, is_on_device, sent
+from saddlesvm.rows.device import Device
 
 FAR = strict.Device("device1")
 

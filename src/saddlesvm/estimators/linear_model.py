@@ -41,7 +41,7 @@ from saddlesvm.multiclass.splits import check_start
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L1, L2, Penalty, ScaledPenalty, elastic_net
-from saddlesvm.rows.device import is_on_device, sent
+from saddlesvm.rows.array_libraries import is_on_device, sent
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import NUMBER, SCALING, Allowed, either, names

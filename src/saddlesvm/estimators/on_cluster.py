@@ -32,7 +32,7 @@ from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import resolve_C
-from saddlesvm.rows.device import is_on_device, sent
+from saddlesvm.rows.array_libraries import is_on_device, sent
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
 from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike

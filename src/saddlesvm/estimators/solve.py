@@ -29,6 +29,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.device import Device
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.memory_plan import (
     available_memory,
@@ -39,6 +40,7 @@ from saddlesvm.rows.memory_plan import (
 from saddlesvm.runtime.data_types import Matrix, RowsLike
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.newton import Newton
+from saddlesvm.solvers.newton_on_device import solver_on_device
 from saddlesvm.solvers.sweeps import OverFiles
 
 if TYPE_CHECKING:
@@ -212,6 +214,10 @@ def make_fits(
     count = len(training.problems)
     n_jobs = template.n_jobs
     solver = template._make_solver()
+    if isinstance(design.X, Device):
+        solver = solver_on_device(
+            solver, training.loss, template._penalty().penalty, design.shape
+        )
     intercept = template._intercept_kind()
     options = {"weights": training.weights, "intercept": intercept, **template._problem_options()}
     seed = draw_seed(template.random_state)

@@ -63,11 +63,16 @@ def weight_of(weights: np.ndarray, i: int) -> float:
     return weights[i] if weights.size else 1.0
 
 
-def in_blocks(members: np.ndarray, count: int) -> list[tuple[slice, np.ndarray | slice]]:
+def in_blocks(
+    members: np.ndarray | slice, count: int
+) -> list[tuple[slice, np.ndarray | slice]]:
     """Places among the members, some at a time, and what picks these from arrays of `count` rows.
 
-    That is a slice if all rows are members, so that nothing is copied.
+    That is a slice if all rows are members, so that nothing is copied. Members that are given as a
+    slice are a block already, whatever library its arrays are of.
     """
+    if isinstance(members, slice):
+        return [(members, members)]
     ends = range(0, members.size, BLOCK)
     places = [slice(start, min(start + BLOCK, members.size)) for start in ends]
     return [(some, some if members.size == count else members[some]) for some in places]

@@ -1,71 +1,26 @@
 """Rows on a device: tensors of torch, arrays of CuPy, and all that follow the array API standard.
 
-The three products of a pass run on the device: scores, pull and gram. Vectors with a place for each
-row come back to NumPy, which computes the losses. Blocks are float32 at first and float64 for what
-a certificate rests on, whatever the type of the rows.
+The three products of a pass run on the device: scores, pull and gram. Scores of a block stay there
+as a :class:`~saddlesvm.rows.device_array.DeviceArray`, of which losses are computed where the rows
+are; an array of NumPy that takes them in brings them over. Blocks are float32 at first and float64
+for what a certificate rests on, whatever the type of the rows.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from saddlesvm.rows.array_libraries import brought, is_on_device, is_torch, namespace_of, sent
+from saddlesvm.rows.device_array import DeviceArray
 from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense
 from saddlesvm.rows.passes import Part, Passes
 from saddlesvm.rows.places import FLOAT64, Memory
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 ON_DEVICE = 2**25  # values of a block there; guessed: a quarter of a gigabyte in double precision
-CPU = 1  # as DLPack numbers devices
-
-
-def is_on_device(X: object) -> bool:
-    """Return True for an array in memory that only its own library reads."""
-    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack_device__"):
-        return False
-    if not (hasattr(X, "__array_namespace__") or is_torch(X)):
-        return False
-    # The device by its name, if it has one, or by DLPack's code.
-    name = getattr(X, "device", "")
-    named_otherwise = not callable(name) and "cpu" not in str(name).lower()
-    return named_otherwise or int(X.__dlpack_device__()[0]) != CPU
-
-
-def is_torch(X: object) -> bool:
-    """Return True for a tensor of torch, which has no array namespace."""
-    return type(X).__module__.partition(".")[0] == "torch"
-
-
-def namespace_of(X: Any) -> ModuleType:
-    """Return the functions of an array's library."""
-    if is_torch(X):
-        return sys.modules["torch"]
-    return X.__array_namespace__()
-
-
-def sent(values: np.ndarray, like: Any, dtype: object = None) -> Any:
-    """Return NumPy values as an array on the device of another; they keep their type by default."""
-    place = {} if type(like).__module__.startswith("cupy") else {"device": like.device}
-    return namespace_of(like).asarray(np.ascontiguousarray(values), dtype=dtype, **place)
-
-
-def brought(values: Any) -> np.ndarray:
-    """Return an array of any library as a NumPy array."""
-    if isinstance(values, np.ndarray):
-        return values
-    if hasattr(values, "get"):  # CuPy
-        return np.asarray(values.get())
-    if hasattr(values, "cpu"):  # torch
-        return np.asarray(values.detach().cpu().numpy())
-    if hasattr(values, "to_device"):
-        values = values.to_device(namespace_of(values).Device("CPU_DEVICE"))
-    return np.asarray(np.from_dlpack(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +108,13 @@ def refuse_device(place: Any) -> NoReturn:
 
 
 class DeviceBlocks(Memory):
-    """The rows of a device as blocks, with their products."""
+    """The rows of a device as blocks, with their products.
+
+    Attributes
+    ----------
+    keeps_scores : bool
+        True if scores stay on the device; else they come to NumPy.
+    """
 
     def __init__(self, device: Device) -> None:
         super().__init__(device.X, device.members)
@@ -162,6 +123,7 @@ class DeviceBlocks(Memory):
         values = IN_CACHE if not is_on_device(device.array) else ON_DEVICE
         self.piece = max(LEAST_ROWS, values // max(1, self.d))
         self.block = self.piece
+        self.keeps_scores = False
 
     def cast(self, values: Any, kind: object) -> Any:
         """Values on the device in a precision."""
@@ -180,17 +142,33 @@ class DeviceBlocks(Memory):
             return self.cast(self.array.index_select(0, chosen), wanted)
         return self.cast(self.xp.take(self.array, chosen, axis=0), wanted)
 
-    def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
+    def scores(self, block: Any, W: np.ndarray) -> Any:
         """``x_i . W`` of the rows of a block, the intercept included."""
         products = block @ self.cast(sent(W[:-1], self.array), self.kind)
-        return brought(products).astype(np.float64) + self.constant * W[-1]
+        if W.ndim > 1:
+            last = sent(self.constant * W[-1], self.array)
+        else:
+            last = float(self.constant * W[-1])
+        found = DeviceArray(self.cast(products, FLOAT64) + last)
+        return found if self.keeps_scores else np.asarray(found)
 
-    def pull(self, block: Any, A: np.ndarray) -> np.ndarray:
-        """``sum_i a_i x_i`` over the rows of a block."""
+    def pull(self, block: Any, A: Any) -> np.ndarray:
+        """``sum_i a_i x_i`` over the rows of a block, for dual variables here or there."""
+        there = A.values if isinstance(A, DeviceArray) else sent(A, self.array)
         found = np.empty((self.d + 1, *A.shape[1:]))
-        found[:-1] = brought(block.T @ self.cast(sent(A, self.array), self.kind))
-        found[-1] = self.constant * A.sum(axis=0)
+        found[:-1] = brought(block.T @ self.cast(there, self.kind))
+        found[-1] = self.constant * brought(self.xp.sum(there, axis=0))
         return found
+
+    def add_outer_products(self, total: np.ndarray, block: Any, bends: DeviceArray) -> None:
+        """Add ``sum_i bend_i x_i x_i'`` over the rows of a block to a total."""
+        bend = self.cast(bends.values, self.kind)
+        weighted = block * bend[:, None]
+        last = self.constant * brought(block.T @ bend)
+        total[:-1, :-1] += brought(block.T @ weighted)
+        total[-1, :-1] += last
+        total[:-1, -1] += last
+        total[-1, -1] += self.constant**2 * bends.sum()
 
     def weigh(self, block: Any, roots: np.ndarray, kind: object) -> tuple[Any, Any]:
         """Return a block times a number for each row, and these numbers, in a precision."""
@@ -213,4 +191,5 @@ class DeviceBlocks(Memory):
             Device(Dense(nowhere, self.constant), np.arange(rows.size), self.read(rows))
         )
         taken.kind = self.kind
+        taken.keeps_scores = self.keeps_scores
         return taken

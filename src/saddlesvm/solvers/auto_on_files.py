@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from saddlesvm.problem.certificate import Point
+from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.solvers.active_set import INSIDE
 from saddlesvm.solvers.auto import Auto
@@ -108,7 +109,7 @@ class AutoOnFiles(OverFiles, Choosing):
         """Begin with Newton's method if it suits, or if a start has weights alone."""
         state = OnFilesState(w=empty_array(), seed=seed)
         has_weights_alone = start is not None and start.w is not None and start.alpha is None
-        is_small = problem.is_smooth and problem.n_features <= AT_ONCE and bends_at_zero(problem)
+        is_small = problem.is_smooth and problem.n_features <= AT_ONCE and bends_at_zero(problem.loss)
         if self.begins_at_weights(problem) and (is_small or has_weights_alone):
             state.phase = NEWTON
         state.inner = self.at_work(problem, state).init(problem, seed, start)
@@ -244,9 +245,9 @@ def solver_on_files(solver: SolverBase, memory: float, problems: int = 1) -> Sol
     return solver
 
 
-def bends_at_zero(problem: Problem) -> bool:
+def bends_at_zero(loss: Loss) -> bool:
     """Return False for a loss of labels that is linear around zero scores."""
-    return not is_classification(problem.loss) or problem.loss.curvature(0.0, 1.0) > 0.0
+    return not is_classification(loss) or loss.curvature(0.0, 1.0) > 0.0
 
 
 def expect_products(problem: Problem) -> float:

@@ -424,6 +424,8 @@ def make_equations(task: Task, point: EvaluatedPoint, state: NewtonState) -> Equ
         return ClassEquations(task, point, state.centre, state.q, state.fineness)
     if point.curvature is not None:
         return MatrixEquations(task, point.curvature)
+    if task.curvature_at is not None:
+        return MatrixEquations(task, task.curvature_at(task, point.W))
     former = state.work.equations
     equations = former if isinstance(former, MemoryEquations) else MemoryEquations(task)
     equations.renew(point, state.centre, state.q, state.fineness)
@@ -746,7 +748,7 @@ class Newton(SolverBase):
                 if is_done or is_late or state.rows_touched >= until:
                     break
         state.epochs = state.rows_touched / n
-        if isinstance(task.machine, Binary):
+        if isinstance(task.machine, Binary) and task.keeps_scores:
             state.best.alpha = problem.scatter(state.best.alpha)  # other solvers go on from it
         return state
 

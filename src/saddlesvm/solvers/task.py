@@ -63,6 +63,9 @@ class Task:
         ``||x_i||^2``, which say how large a proximity is.
     most_side : int
         Features, or rows, of a factor at most.
+    curvature_at : callable, optional
+        Only where rows are not visited one by one: returns the curvature of a task at
+        weights.
     """
 
     place: Memory
@@ -77,6 +80,7 @@ class Task:
     linear: np.ndarray = field(default_factory=lambda: np.zeros(1))
     norms: np.ndarray = field(default_factory=lambda: np.empty(0))
     most_side: int = 5000
+    curvature_at: Callable[[Task, np.ndarray], PassCurvature] | None = None
 
     def take_share(self, stride: int) -> Task:
         """Return the task of every stride-th group of 16 rows, weighted as if they were all."""

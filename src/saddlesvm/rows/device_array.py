@@ -1,0 +1,172 @@
+"""Vectors on a device that NumPy's functions take: losses are then computed where the rows are.
+
+The text of a loss is NumPy's, and NumPy hands its functions over to other arrays by two protocols:
+``__array_ufunc__`` for functions element by element, ``__array_function__`` for the others.
+:class:`DeviceArray` answers both with the library of the array that it holds: torch, CuPy, or one
+that follows the array API standard. Numbers are float64.
+
+Source: NumPy enhancement proposals 13 and 18.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from saddlesvm.rows.array_libraries import brought, namespace_of, sent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Functions that all libraries have as operators, by NumPy's names.
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "power": operator.pow,
+    "negative": operator.neg,
+    "absolute": operator.abs,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "matmul": operator.matmul,
+}
+# Functions that take truth values as they are; for the others these are the numbers 0 and 1.
+LOGICAL = {"bitwise_and": operator.and_, "bitwise_or": operator.or_, "invert": operator.invert}
+
+
+class DeviceArray(NDArrayOperatorsMixin):
+    """An array on a device, for NumPy's functions.
+
+    Parameters
+    ----------
+    values : object
+        An array of float64, of whole numbers or of truth values on the device.
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the lengths of the axes."""
+        return tuple(self.values.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Return the number of axes."""
+        return len(self.values.shape)
+
+    @property
+    def size(self) -> int:
+        """Return the number of values."""
+        return int(np.prod(self.shape))
+
+    def __float__(self) -> float:
+        """Return the number of an array of one."""
+        return float(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Bring the values to NumPy."""
+        return brought(self.values).astype(dtype or np.float64, copy=False)
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        """Return some of the values."""
+        return DeviceArray(self.values[key])
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        """Change some of the values."""
+        self.values[key] = self._send(values)
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
+        """Apply a function element by element, on the device."""
+        if method != "__call__":
+            return NotImplemented
+        name = function.__name__
+        if name in LOGICAL:
+            found = LOGICAL[name](*(self._send(one) for one in given))
+        elif name in OPERATORS:
+            found = OPERATORS[name](*(self._numbers(self._send(one)) for one in given))
+        else:
+            # Functions of a library take arrays only.
+            found = getattr(namespace_of(self.values), name)(*map(self._array, given))
+        target = options.get("out")
+        if target is None:
+            return DeviceArray(found)
+        # An operation in place, ``a += b``.
+        target[0].values = found
+        return target[0]
+
+    def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
+        """Apply one of the functions of the class by its name."""
+        own = getattr(self, f"_{function.__name__}", None)
+        if own is None:
+            return NotImplemented
+        return own(*given, **options)
+
+    # ---- Functions of NumPy by their names
+
+    def _where(self, condition: Any, a: Any, b: Any) -> DeviceArray:
+        xp = namespace_of(self.values)
+        return DeviceArray(xp.where(self._send(condition), self._array(a), self._array(b)))
+
+    def _broadcast_to(self, values: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
+        return DeviceArray(namespace_of(self.values).broadcast_to(values.values, shape))
+
+    def _sum(self, values: DeviceArray) -> float:
+        return values.sum()
+
+    def _vdot(self, a: Any, b: Any) -> float:
+        return float(namespace_of(self.values).sum(self._array(a) * self._array(b)))
+
+    def _count_nonzero(self, values: DeviceArray) -> int:
+        return int(values.sum()) if is_logical(values.values) else int((values != 0.0).sum())
+
+    # ---- Methods of NumPy's arrays
+
+    def sum(self) -> float:
+        """Return the sum of all values."""
+        return float(namespace_of(self.values).sum(self._numbers(self.values)))
+
+    def max(self, initial: float) -> float:
+        """Return the largest value, and at least `initial`."""
+        if not self.size:
+            return initial
+        return max(initial, float(namespace_of(self.values).max(self.values)))
+
+    # ---- What functions of the library take
+
+    def _send(self, given: Any) -> Any:
+        """Return an argument as the library takes it; numbers as they are."""
+        if isinstance(given, DeviceArray):
+            return given.values
+        if isinstance(given, np.ndarray) and given.ndim:
+            return sent(given, self.values)
+        return given.item() if isinstance(given, (np.generic, np.ndarray)) else given
+
+    def _numbers(self, values: Any) -> Any:
+        """Return truth values as 0 and 1."""
+        if not is_logical(values):
+            return values
+        return self._array(1.0) * namespace_of(self.values).where(
+            values, self._array(1.0), self._array(0.0)
+        )
+
+    def _array(self, given: Any) -> Any:
+        """Return an argument as an array of float64 on the device."""
+        values = self._send(given)
+        if isinstance(values, (bool, int, float)):
+            return sent(np.asarray(values, dtype=np.float64), self.values)
+        return self._numbers(values)
+
+
+def is_logical(values: Any) -> bool:
+    """Return True for an array of truth values."""
+    return str(getattr(values, "dtype", "")).endswith("bool")
