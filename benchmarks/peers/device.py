@@ -16,6 +16,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -100,41 +101,55 @@ def main() -> None:
     X, y = made(n, d, given.dtype, given.scale, given.classes, given.device)
     name = torch.cuda.get_device_name() if given.device == "cuda" else "CPU"
     print(
-        f"\n{n:,} x {d} {given.dtype}, {given.classes} classes, {given.loss}, C = {given.C:g}, tol = {given.tol:g}, on {name}; "
-        f"torch {torch.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
+        f"\n{n:,} x {d} {given.dtype}, {given.classes} classes, {given.loss}, C = {given.C:g}, tol = {given.tol:g}, "
+        f"on {name}; torch {torch.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
     )
+    print("| | first run, s | median, s | objective | above the proven bound |\n|---|---|---|---|---|")
+    bound = fit_ours(X, y, given)
+    if given.loss == "logistic" and not given.without_peer:
+        fit_peer(X, y, given, bound)
 
+
+def fit_ours(X: Any, y: Any, given: argparse.Namespace) -> float:
+    """Fit our model, print its line and the memory it took, and return the proven bound."""
     options = {"loss": given.loss, "C": given.C, "tol": given.tol, "intercept": "free"}
     if given.classes > 2:
         options["multi_class"] = "multinomial"
-    if given.device == "cuda":
+    on_gpu = given.device == "cuda"
+    before = 0
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-    seconds, model = timed(lambda: LinearSVC(**options).fit(X, y), given.repeats)
-    found = model.certificates_[0]
-    print("| | first run, s | median, s | objective | above the proven bound |\n|---|---|---|---|---|")
+    model = LinearSVC(**options)
+    seconds, _ = timed(lambda: model.fit(X, y), given.repeats)
+    peak = torch.cuda.max_memory_allocated() - before if on_gpu else 0
+    bound = model.certificates_[0].dual
     recomputed = objective(X, y, model.coef_, model.intercept_, given.C, given.loss)
-    line(f"saddlesvm ({model.outcome_})", seconds, recomputed, found.dual)
-    if given.device == "cuda":
-        peak = (torch.cuda.max_memory_allocated() - before) / (X.numel() * X.element_size())
-        print(f"memory of the device above the rows: {peak:.2f} of them")
-    if given.without_peer or given.loss != "logistic":
-        return
+    line(f"saddlesvm ({model.outcome_})", seconds, recomputed, bound)
+    if on_gpu:
+        share = peak / (X.numel() * X.element_size())
+        print(f"| memory of the device above the rows: {share:.2f} of them | | | | |")
+    return bound
+
+
+def fit_peer(X: Any, y: Any, given: argparse.Namespace, bound: float) -> None:
+    """Fit scikit-learn's model at several tolerances, and print their lines."""
+    # Half precision overflows in sums of so many rows: the peer gets float32, and the cast is not counted.
+    wide = X if X.dtype == torch.float32 else X.float()
     for tol in (1e-3, 1e-4, 1e-5, 1e-6):
-        # Half precision overflows in sums of 1,000,000 rows: the peer gets float32, and the cast is not counted.
-        wide = X if X.dtype == torch.float32 else X.float()
         peer = LogisticRegression(C=given.C, tol=tol, max_iter=10_000)
         with sklearn.config_context(array_api_dispatch=True), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            seconds, fitted = timed(lambda: peer.fit(wide, y), given.repeats)
+            seconds, fitted = timed(partial(peer.fit, wide, y), given.repeats)
         recomputed = objective(X, y, fitted.coef_, fitted.intercept_, given.C, given.loss)
-        line(f"lbfgs, tol = {tol:g}, {int(max(fitted.n_iter_))} iterations", seconds, recomputed, found.dual)
+        line(f"lbfgs, tol = {tol:g}, {int(max(fitted.n_iter_))} iterations", seconds, recomputed, bound)
 
 
 def line(name: str, seconds: list[float], recomputed: float, bound: float) -> None:
     """Print one line of the table."""
     above = (recomputed - bound) / abs(recomputed)
-    print(f"| {name} | {seconds[0]:.2f} | {statistics.median(seconds):.2f} | {recomputed:.8g} | {above:.1e} |", flush=True)
+    median = statistics.median(seconds)
+    print(f"| {name} | {seconds[0]:.2f} | {median:.2f} | {recomputed:.8g} | {above:.1e} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,11 @@ import pytest
 
 from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.outcome import Outcome
+from saddlesvm.problem.loss import methods_of
+from saddlesvm.problem.losses import make_loss
 from saddlesvm.rows.array_libraries import brought, is_on_device, sent
 from saddlesvm.rows.device import Device
+from saddlesvm.rows.device_array import DeviceArray
 
 FAR = strict.Device("device1")
 
@@ -107,6 +110,41 @@ def test_what_a_device_does_not_do_is_refused_in_words(data):
         LinearSVC().fit(far(X), y)
     with pytest.raises(ValueError, match="two axes"):
         LinearSVC().fit(far(X[0]), y)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
+@pytest.mark.parametrize("intercept", ["free", "regularized"])
+def test_weights_of_rows_count_there(data, intercept, multi_class):
+    X, y = data
+    y = np.where(X[:, 0] > 0.7, 2, y) if multi_class == "multinomial" else y
+    weights = np.random.default_rng(3).uniform(0.0, 2.0, y.size)
+    given = {"loss": "logistic", "multi_class": multi_class, "intercept": intercept, "tol": 1e-6}
+    there = LinearSVC(**given).fit(far(X), y, sample_weight=far(weights))
+    here = LinearSVC(**given).fit(X, y, sample_weight=weights)
+    assert there.outcome_ is Outcome.CERTIFIED
+    assert there.certificate_.dual <= here.certificate_.primal
+    assert here.certificate_.dual <= there.certificate_.primal
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared_hinge", "smooth_hinge", "hinge", "huber", "squared"])
+def test_a_loss_is_computed_there_as_here(name):
+    loss = make_loss(name)
+    methods = methods_of(loss)
+    random = np.random.default_rng(1)
+    z = random.normal(size=40) * np.repeat([1e-3, 1.0, 1e2, 1e4], 10)
+    y = np.where(random.random(40) < 0.5, -1.0, 1.0)
+    s = random.uniform(0.1, 3.0, 40)
+    there = [DeviceArray(far(values)) for values in (z, y, s)]
+    a = -s * methods.subgradient(loss, z, y)
+    a_there = -there[2] * methods.subgradient(loss, there[0], there[1])
+    pairs = [
+        (a, a_there),
+        (methods.value(loss, z, y), methods.value(loss, there[0], there[1])),
+        (methods.conjugate(loss, a, y, s), methods.conjugate(loss, a_there, there[1], there[2])),
+        (s * methods.curvature(loss, z, y), there[2] * methods.curvature(loss, there[0], there[1])),
+    ]
+    for here, found in pairs:
+        assert np.asarray(found) == pytest.approx(here, rel=1e-13)
 
 
 def test_arrays_go_and_come_unchanged():

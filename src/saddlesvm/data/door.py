@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_array, validate_data
 from saddlesvm.data.column_errors import naming_columns
 from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.inputs import as_matrix, split_store
-from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.array_libraries import brought, is_on_device
+from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.device import Device
 from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.matrix import Rows, as_rows, check_norms, in_arrays, is_little

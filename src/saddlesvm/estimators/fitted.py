@@ -30,7 +30,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.problem import Problem, resolve_C
-from saddlesvm.rows.device import brought
+from saddlesvm.rows.array_libraries import brought
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 

@@ -215,9 +215,7 @@ def make_fits(
     n_jobs = template.n_jobs
     solver = template._make_solver()
     if isinstance(design.X, Device):
-        solver = solver_on_device(
-            solver, training.loss, template._penalty().penalty, design.shape
-        )
+        solver = solver_on_device(solver, training.loss, template._penalty().penalty, design.shape)
     intercept = template._intercept_kind()
     options = {"weights": training.weights, "intercept": intercept, **template._problem_options()}
     seed = draw_seed(template.random_state)

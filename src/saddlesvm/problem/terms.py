@@ -63,9 +63,7 @@ def weight_of(weights: np.ndarray, i: int) -> float:
     return weights[i] if weights.size else 1.0
 
 
-def in_blocks(
-    members: np.ndarray | slice, count: int
-) -> list[tuple[slice, np.ndarray | slice]]:
+def in_blocks(members: np.ndarray | slice, count: int) -> list[tuple[slice, np.ndarray | slice]]:
     """Places among the members, some at a time, and what picks these from arrays of `count` rows.
 
     That is a slice if all rows are members, so that nothing is copied. Members that are given as a

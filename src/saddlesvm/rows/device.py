@@ -20,7 +20,8 @@ from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense
 from saddlesvm.rows.passes import Part, Passes
 from saddlesvm.rows.places import FLOAT64, Memory
 
-ON_DEVICE = 2**25  # values of a block there; guessed: a quarter of a gigabyte in double precision
+ON_DEVICE = 2**26  # values of a block there: half a gigabyte in double precision; guessed
+FLOAT32 = np.dtype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,15 +161,25 @@ class DeviceBlocks(Memory):
         found[-1] = self.constant * brought(self.xp.sum(there, axis=0))
         return found
 
-    def add_outer_products(self, total: np.ndarray, block: Any, bends: DeviceArray) -> None:
-        """Add ``sum_i bend_i x_i x_i'`` over the rows of a block to a total."""
-        bend = self.cast(bends.values, self.kind)
-        weighted = block * bend[:, None]
-        last = self.constant * brought(block.T @ bend)
-        total[:-1, :-1] += brought(block.T @ weighted)
-        total[-1, :-1] += last
-        total[:-1, -1] += last
-        total[-1, -1] += self.constant**2 * bends.sum()
+    def outer_products(self, bends_of: Callable[[slice, Any], DeviceArray]) -> np.ndarray:
+        """Return ``sum_i bend_i x_i x_i'`` over all rows, by a pass in single precision."""
+        xp = self.xp
+        features = self.cast(sent(np.zeros((self.d, self.d)), self.array), FLOAT64)
+        last = self.cast(sent(np.zeros(self.d), self.array), FLOAT64)
+        corner = 0.0
+        for rows, block in self.blocks():
+            bends = bends_of(rows, block)
+            bend = self.cast(bends.values, FLOAT32)
+            single = self.cast(block, FLOAT32)
+            features = features + self.cast(single.T @ (single * bend[:, None]), FLOAT64)
+            last = last + self.cast(single.T @ bend, FLOAT64)
+            corner += float(xp.sum(bends.values))
+        found = np.empty((self.d + 1, self.d + 1))
+        found[:-1, :-1] = brought(features)
+        found[-1, :-1] = self.constant * brought(last)
+        found[:-1, -1] = found[-1, :-1]
+        found[-1, -1] = self.constant**2 * corner
+        return found
 
     def weigh(self, block: Any, roots: np.ndarray, kind: object) -> tuple[Any, Any]:
         """Return a block times a number for each row, and these numbers, in a precision."""

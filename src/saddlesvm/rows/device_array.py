@@ -39,7 +39,13 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "matmul": operator.matmul,
 }
 # Functions that take truth values as they are; for the others these are the numbers 0 and 1.
-LOGICAL = {"bitwise_and": operator.and_, "bitwise_or": operator.or_, "invert": operator.invert}
+LOGICAL: dict[str, Callable[..., Any]] = {
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "invert": operator.invert,
+}
+# Numbers that losses have used on a device: zero, one, and a few more.
+NUMBERS: dict[tuple[float, object, str], Any] = {}
 
 
 class DeviceArray(NDArrayOperatorsMixin):
@@ -79,6 +85,8 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> DeviceArray:
         """Return some of the values."""
+        if self.ndim > 1 and not isinstance(key, tuple):
+            key = (key, ...)  # the standard wants all axes
         return DeviceArray(self.values[key])
 
     def __setitem__(self, key: Any, values: Any) -> None:
@@ -96,12 +104,16 @@ class DeviceArray(NDArrayOperatorsMixin):
             found = OPERATORS[name](*(self._numbers(self._send(one)) for one in given))
         else:
             # Functions of a library take arrays only.
-            found = getattr(namespace_of(self.values), name)(*map(self._array, given))
-        target = options.get("out")
+            of_library: Any = getattr(namespace_of(self.values), name)
+            found = of_library(*map(self._array, given))
+        target: Any = options.get("out")
         if target is None:
             return DeviceArray(found)
-        # An operation in place, ``a += b``.
-        target[0].values = found
+        # An operation in place, ``a += b``, there or here.
+        if isinstance(target[0], DeviceArray):
+            target[0].values = found
+        else:
+            target[0][...] = brought(found)
         return target[0]
 
     def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
@@ -123,6 +135,11 @@ class DeviceArray(NDArrayOperatorsMixin):
     def _sum(self, values: DeviceArray) -> float:
         return values.sum()
 
+    def _concatenate(self, pieces: Any) -> DeviceArray:
+        xp = namespace_of(self.values)
+        join = xp.concat if hasattr(xp, "concat") else xp.concatenate
+        return DeviceArray(join([piece.values for piece in pieces]))
+
     def _vdot(self, a: Any, b: Any) -> float:
         return float(namespace_of(self.values).sum(self._array(a) * self._array(b)))
 
@@ -131,9 +148,13 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     # ---- Methods of NumPy's arrays
 
-    def sum(self) -> float:
-        """Return the sum of all values."""
-        return float(namespace_of(self.values).sum(self._numbers(self.values)))
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the sum of all values, or the sums along an axis."""
+        xp = namespace_of(self.values)
+        values = self._numbers(self.values)
+        if axis is None:
+            return float(xp.sum(values))
+        return DeviceArray(xp.sum(values, axis=axis))
 
     def max(self, initial: float) -> float:
         """Return the largest value, and at least `initial`."""
@@ -163,8 +184,16 @@ class DeviceArray(NDArrayOperatorsMixin):
         """Return an argument as an array of float64 on the device."""
         values = self._send(given)
         if isinstance(values, (bool, int, float)):
-            return sent(np.asarray(values, dtype=np.float64), self.values)
+            return number_like(float(values), self.values)
         return self._numbers(values)
+
+
+def number_like(number: float, like: Any) -> Any:
+    """Return a number as an array of float64 beside another; a copy takes as long as a sum."""
+    key = (number, namespace_of(like), str(getattr(like, "device", "")))
+    if key not in NUMBERS:
+        NUMBERS[key] = sent(np.asarray(number), like)
+    return NUMBERS[key]
 
 
 def is_logical(values: Any) -> bool:

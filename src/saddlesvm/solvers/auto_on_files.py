@@ -109,7 +109,8 @@ class AutoOnFiles(OverFiles, Choosing):
         """Begin with Newton's method if it suits, or if a start has weights alone."""
         state = OnFilesState(w=empty_array(), seed=seed)
         has_weights_alone = start is not None and start.w is not None and start.alpha is None
-        is_small = problem.is_smooth and problem.n_features <= AT_ONCE and bends_at_zero(problem.loss)
+        is_small = problem.is_smooth and problem.n_features <= AT_ONCE
+        is_small = is_small and bends_at_zero(problem.loss)
         if self.begins_at_weights(problem) and (is_small or has_weights_alone):
             state.phase = NEWTON
         state.inner = self.at_work(problem, state).init(problem, seed, start)

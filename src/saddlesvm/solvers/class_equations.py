@@ -219,7 +219,8 @@ class ClassFactors:
 
     def __init__(self, equations: ClassEquations, bends: np.ndarray) -> None:
         few = equations.few
-        parts = equations.machine.diagonal(slice(0, few.n), bends)
+        # A device hands the bends out: rows are drawn here.
+        parts = np.asarray(equations.machine.diagonal(slice(0, few.n), bends))
         self.factors = []
         for own in parts.T:
             rows, weights = draw(own, max(FEWEST_ROWS, ROWS_PER_FEATURE * (few.d + 1)))

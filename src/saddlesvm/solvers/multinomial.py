@@ -10,10 +10,12 @@ import numpy as np
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.multinomial import ClassSums, Response, evaluation_at
 from saddlesvm.rows.class_rows import block_rows
-from saddlesvm.rows.places import Memory
+from saddlesvm.rows.device import DeviceBlocks
+from saddlesvm.rows.device_array import DeviceArray
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.machines import SoftmaxMachine
 from saddlesvm.solvers.newton import Newton, NewtonState, is_device, place_of
+from saddlesvm.solvers.softmax_on_device import DeviceSoftmax
 from saddlesvm.solvers.task import EvaluatedPoint, Task, evaluate
 
 if TYPE_CHECKING:
@@ -65,19 +67,24 @@ class Multinomial(Newton):
         ridge = np.ones(place.d + 1)
         s = problem.gather(problem.weights)
         codes = problem.gather(problem.codes)
-        machine = SoftmaxMachine(codes, s if s.size else 1.0, K, problem.gather(problem.lengths))
+        weights = s if s.size else 1.0
+        lengths = problem.gather(problem.lengths)
+        machine = SoftmaxMachine(codes, weights, K, lengths)
+        if isinstance(place, DeviceBlocks):
+            place.keeps_scores = True
+            machine = DeviceSoftmax(place, codes, weights, K, lengths)
         task = Task(
             place,
             machine,
             ridge,
             problem.C,
             keeps_factor=True,
-            keeps_scores=place.n * K <= MOST_SCORES,
+            keeps_scores=place.n * K <= MOST_SCORES and not isinstance(place, DeviceBlocks),
         )
         if problem.intercept.constrained:
             ridge[-1] = 0.0
-            if is_device(problem):
-                vars(problem)["class_sums"] = class_sums_of(problem, place)
+            if isinstance(machine, DeviceSoftmax):
+                vars(problem)["class_sums"] = class_sums_of(problem, machine)
 
             def confirm(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
                 found = evaluation_at(problem, point.W.T, response_of(problem, point))
@@ -99,16 +106,19 @@ class Multinomial(Newton):
         return Point(W, evaluation=evaluation_at(problem, W, response_of(problem, lowest)))
 
 
-def class_sums_of(problem: MultinomialProblem, place: Memory) -> ClassSums:
-    """Sums over the rows of each class, by a pass in double precision."""
+def class_sums_of(problem: MultinomialProblem, machine: DeviceSoftmax) -> ClassSums:
+    """Sums over the rows of each class, by a pass over rows on a device in double precision."""
     wide = place_of(problem)
     wide.widen()
-    own = np.zeros((place.d + 1, problem.n_classes))
-    members = np.zeros((place.n, problem.n_classes))
-    members[np.arange(place.n), problem.gather(problem.codes)] = problem.gather(problem.row_weights)
+    own = np.zeros((wide.d + 1, problem.n_classes))
     for rows, block in wide.blocks():
-        own += wide.pull(block, members[rows])
-    return ClassSums(members.sum(axis=0), problem.C * np.ascontiguousarray(own.T))
+        weights: Any = DeviceArray(machine.weights_by_class(rows))
+        own += wide.pull(block, weights)
+    codes = problem.gather(problem.codes)
+    counts = np.bincount(
+        codes, weights=problem.gather(problem.row_weights), minlength=problem.n_classes
+    )
+    return ClassSums(counts, problem.C * np.ascontiguousarray(own.T))
 
 
 def response_of(problem: MultinomialProblem, point: EvaluatedPoint) -> Response:
