@@ -158,6 +158,16 @@ def test_models_from_elsewhere_have_no_bound_either() -> None:
         assert certify_kernel(other, Z, y).dual == -np.inf
 
 
+def test_a_negative_gap_of_an_indefinite_kernel_is_no_failure_of_the_arithmetic() -> None:
+    """Model and dual point of kernel Pegasos differ: without convexity the dual value may be the larger one."""
+    rows = 2.0 * np.random.default_rng(3).normal(size=(20, 2))
+    model = SVC(kernel="sigmoid", gamma=2.0, C=90.0, intercept="none", solver="kernel-pegasos", random_state=0)
+    with pytest.warns(NotCertifiedWarning, match="the gap is -.*not positive semi-definite"):
+        model.fit(rows, np.tile([0, 1], 10))
+    assert model.trace_[-1]["gap"] < 0.0
+    assert str(model.outcome_) == "no_progress" and model.certificate_.dual == -np.inf
+
+
 def test_several_pairs_and_saved_models_keep_the_missing_bound(tmp_path: Path) -> None:
     rows, labels = load_iris(return_X_y=True)
     with pytest.warns(NotCertifiedWarning, match="stationary"):

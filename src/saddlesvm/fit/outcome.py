@@ -401,7 +401,11 @@ class FitResult:
         # Weak duality needs a convex problem: without it no dual value is a bound.
         if self.outcome is not Outcome.CERTIFIED:
             reason = f"{self.reason}; the kernel is not positive semi-definite: {evidence}"
-            return replace(self, certificate=unbounded, reason=reason)
+            outcome = self.outcome
+            # A negative gap is then no failure of the arithmetic.
+            if outcome is Outcome.FAILED and -np.inf < gap < 0.0:
+                outcome = Outcome.NO_PROGRESS
+            return replace(self, certificate=unbounded, outcome=outcome, reason=reason)
         reason = (
             f"the kernel is not positive semi-definite: {evidence}; a relative gap of {gap:.2g} "
             "between both objectives says how nearly stationary the model is, and bounds no other "
