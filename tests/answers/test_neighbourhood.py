@@ -11,8 +11,8 @@ from saddlesvm import LinearSVC
 from saddlesvm.answers.curvature_bound import FACTORED, CurvatureBound, bound_curvature, plain_curvature
 from saddlesvm.answers.gradient import close_margins, gradient_at, margin_slips
 from saddlesvm.answers.neighbourhood import find_neighbourhood, gap_in_C_form
-from saddlesvm.answers.steps import ENOUGH, enough_for, neighbourhood_near
 from saddlesvm.data import load_bundled
+from saddlesvm.estimators.exact_optimum import movement_for
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.intercepts import INTERCEPTS
@@ -170,23 +170,6 @@ def test_a_hinge_is_bounded_by_its_gap():
     np.testing.assert_allclose(near.radius, np.sqrt(2.0 * gap), rtol=0.02)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge(), Squared()], ids=named)
-def test_steps_lead_from_a_loose_fit_to_a_ball_that_holds(loss):
-    for seed in range(4):
-        problem = posed(loss, seed)
-        w, _, _ = solved(problem, 1e-1)
-        near = neighbourhood_near(problem, w)
-        assert near is not None
-        optimum, left, offset = solved(problem, 1e-13)
-        X = matrix(20, 4, seed + 100)
-        scores = X @ optimum[:-1] + offset
-        reach = distance_bound(left) * (1.0 + np.linalg.norm(X, axis=1))
-        low, high = near.score_bounds(X)
-        assert (low - reach <= scores).all()
-        assert (scores <= high + reach).all()
-        assert (high - low <= 4.0 * ENOUGH * (1.0 + np.linalg.norm(X, axis=1))).all()
-
-
 def test_margins_in_parts_are_within_their_slips_of_exact_ones():
     random = np.random.default_rng(0)
     X, w = random.normal(size=(30, 200)).astype(np.float32), random.normal(size=201)
@@ -208,7 +191,7 @@ def test_a_proof_is_as_close_as_the_fit_was_asked_to_be(loss: str, tol: float) -
     notes = load_bundled("banknote")
     model = LinearSVC(loss=loss, tol=tol, C=0.1).fit(notes.X, notes.y)
     low, high = model.decision_bounds(notes.X)
-    closest = enough_for(max(tol, 1e-4) if loss == "hinge" else tol)  # rounding, where only the gap counts
+    closest = movement_for(max(tol, 1e-4) if loss == "hinge" else tol)  # rounding, where only the gap counts
     assert (high - low <= 2.0 * closest * (1.0 + 1e-6)).all()
     exact = LinearSVC(loss=loss, tol=1e-9, C=0.1).fit(notes.X, notes.y)
     reach = np.sqrt(2.0 * exact.certificate_.gap) * np.sqrt(1.0 + (notes.X**2).sum(axis=1))

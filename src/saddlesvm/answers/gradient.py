@@ -20,10 +20,10 @@ from saddlesvm.problem.bounds import (
 )
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.short_sums import pulled_by_short_sums
-from saddlesvm.problem.sums import dual_weights, margins
+from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.small_types import widen
-from saddlesvm.solvers.machines import ALL, Binary, make_machine
+from saddlesvm.solvers.machines import ALL, make_machine
 
 FEW_COLUMNS = 64  # dense columns up to which a margin is one sum
 ROWS_AT_ONCE = 512  # dense rows that are converted to float64 at a time
@@ -133,32 +133,6 @@ def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
     return problem.C * pull, SLACK * problem.C * norm_of(units / (1.0 - units) * sizes) + UNDERFLOW
 
 
-class Slope(NamedTuple):
-    """A gradient for steps, without bounds.
-
-    Attributes
-    ----------
-    value, pull : ndarray of shape (d + 1,)
-        The gradient, and the pull of the rows.
-    z, alpha, bends : ndarray of shape (n,)
-        Margins, multipliers, and second derivatives of the losses, times C.
-    """
-
-    value: np.ndarray
-    pull: np.ndarray
-    z: np.ndarray
-    alpha: np.ndarray
-    bends: np.ndarray
-
-
-def slope_at(problem: Problem, machine: Binary, w: np.ndarray) -> Slope:
-    """Return the gradient at w, by a pass for the margins and a pass for the pull."""
-    z = margins(problem, w)
-    alpha, bends, _ = machine.answer(ALL, z, np.empty(0), 0.0)
-    pull = dual_weights(problem, problem.scatter(alpha))
-    return Slope(_add_penalty(problem, w, pull), pull, z, alpha, problem.C * bends)
-
-
 def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     """Return the gradient at w; its last place is a free intercept over the virtual feature.
 
@@ -167,35 +141,20 @@ def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     error.
     """
     z, terms = close_margins(problem, w)
+    slips = margin_slips(problem, w, terms)
     machine = make_machine(problem, problem.in_arrays)
     alpha, bends, _ = machine.answer(ALL, z, np.empty(0), 0.0)
+    bends = problem.C * bends
     pull, missed = _near_pull(problem, alpha)
-    now = Slope(_add_penalty(problem, w, pull), pull, z, alpha, problem.C * bends)
-    return _add_bounds(problem, w, now, margin_slips(problem, w, terms), missed)
-
-
-def gradient_from_pass(problem: Problem, w: np.ndarray, now: Slope) -> Gradient:
-    """Return the gradient of a pass at w, with rounding of sums in any order."""
-    norms = radii(problem.gather(problem.norms))
-    sizes = float(np.einsum("i,i", np.abs(now.alpha), norms))
-    missed = SLACK * problem.C * gamma(problem.members.size + PULL_UNITS) * sizes + UNDERFLOW
-    return _add_bounds(problem, w, now, margin_slips(problem, w), missed)
-
-
-def _add_bounds(
-    problem: Problem, w: np.ndarray, now: Slope, slips: np.ndarray, missed: float
-) -> Gradient:
-    """Return a gradient with bounds, if margins are off by `slips`, and the pull by `missed`."""
-    alpha = now.alpha
-    bends = now.bends
-    with np.errstate(invalid="ignore"):
-        off = _steepest(problem, now.z, slips, bends) * slips
+    value = _add_penalty(problem, w, pull)
     # A multiplier is off by the curvature times the slip of its margin, and by its own rounding.
+    with np.errstate(invalid="ignore"):
+        off = _steepest(problem, z, slips, bends) * slips
     off += problem.C * 2.0 * loss_units(problem.loss) * UNIT * np.abs(alpha) + UNDERFLOW
     norms = radii(problem.gather(problem.norms))
-    assembling = 4.0 * UNIT * (norm_of(w) + norm_of(now.pull))
+    assembling = 4.0 * UNIT * (norm_of(w) + norm_of(pull))
     error = missed + SLACK * float(np.einsum("i,i", off, norms)) + assembling
-    return Gradient(now.value, error, now.z, slips, bends, alpha, off)
+    return Gradient(value, error, z, slips, bends, alpha, off)
 
 
 def _steepest(problem: Problem, z: np.ndarray, slips: np.ndarray, bends: np.ndarray) -> np.ndarray:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from saddlesvm.answers.active_set import has_margin, verify_active_set
 from saddlesvm.answers.joint_neighbourhood import JointNeighbourhood, joint_neighbourhood
 from saddlesvm.answers.labels import Labels, Rule, labels_between
 from saddlesvm.answers.neighbourhood import (
@@ -29,7 +28,6 @@ from saddlesvm.answers.neighbourhood import (
     find_neighbourhood,
     gap_in_C_form,
 )
-from saddlesvm.answers.steps import SPARE, can_come_nearer, neighbourhood_near
 from saddlesvm.multiclass.splits import each_class
 from saddlesvm.problem.bounds import SLACK
 from saddlesvm.problem.certificate import Certificate
@@ -40,6 +38,8 @@ from saddlesvm.solvers.linear_algebra import sum_squares
 
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import Matrix
+
+SPARE = 0.9  # share of a ball's radius that the gap may fill: the rest is for rounding; a guess
 
 
 def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray:
@@ -128,8 +128,7 @@ def make_proof(
     duals : sequence of ndarray of shape (n_all,), or None
         The dual points behind the certificates, in the C form, if they are known.
     enough : float, default=0.0
-        If no score of a training row moves by more in the ball of the gap, no active set is
-        verified.
+        If no score of a training row moves by more in a ball, no narrower one is searched.
     """
     first = problems[0]
     gaps = [
@@ -145,43 +144,11 @@ def make_proof(
     for k, (problem, gap, own) in enumerate(zip(problems, gaps, duals, strict=True)):
         if own is not None:
             zeros[k] = certain_zeros(problem, own / problem.C, gap)
-    return Proof(
-        [_part(*given, enough) for given in zip(problems, W, gaps, duals, strict=True)], zeros
-    )
-
-
-def _part(
-    problem: Problem, w: np.ndarray, gap: float, own: np.ndarray | None, enough: float
-) -> Neighbourhood:
-    """Return the neighbourhood of a problem's optimum, by its active set if that is narrower."""
-    found = find_neighbourhood(problem, w, gap)
-    if own is None or not has_margin(problem) or found.radius * problem.row_sizes.longest <= enough:
-        return found
-    closer = verify_active_set(problem, own / problem.C)
-    if closer is not None and closer.radius < found.radius:
-        return closer
-    return found
-
-
-def proof_near(problems: Sequence[Problem], W: np.ndarray, enough: float) -> Proof | None:
-    """Return the proof by a few steps from a model's weights; None if they do not come near.
-
-    Parameters
-    ----------
-    problems : sequence of Problem
-    W : ndarray of shape (k, d + 1)
-        The model's weights; intercepts are divided by the virtual feature.
-    enough : float
-        How far the scores of the training rows may move at most.
-    """
-    if isinstance(problems[0], JointProblem) or not all(map(can_come_nearer, problems)):
-        return None
-    parts = [neighbourhood_near(*given, enough) for given in zip(problems, W, strict=True)]
-    if None in parts:
-        return None
-    # No weight is proven to be zero.
-    no_zeros = np.zeros((len(W), W.shape[1] - 1), bool)
-    return Proof([part for part in parts if part], no_zeros)
+    parts = [
+        find_neighbourhood(problem, w, gap, enough)
+        for problem, w, gap in zip(problems, W, gaps, strict=True)
+    ]
+    return Proof(parts, zeros)
 
 
 def gap_for(

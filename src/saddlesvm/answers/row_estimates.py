@@ -16,8 +16,7 @@ Bounds. Without row i, ``beta`` with a zero in its place is a feasible dual poin
 most ``G = gap + beta_i (z_i - f_i) + beta_i^2 ||x_i||^2 / 2``, ``f_i = x_i . w(beta)``. By strong
 convexity the optimum without the row lies in a ball around ``(w + w') / 2`` of squared radius ``G -
 ||w - w'||^2 / 4``, which bounds the row's margin. For an exact fit the bounds are ``z_i - beta_i
-||x_i||^2`` and ``z_i``. A free intercept has no such bounds: the zero breaks its constraint
-(:mod:`saddlesvm.answers.free_intercept` has others).
+||x_i||^2`` and ``z_i``. A free intercept has no such bounds: the zero breaks its constraint.
 
 Source: Wang, Zhou, Lu, Maleki and Mirrokni (2018), "Approximate leave-one-out for fast parameter
 tuning in high dimensions"; Rad and Maleki (2020) for smooth losses.

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from saddlesvm.answers.active_set import WORTH
-from saddlesvm.answers.proof import Proof, gap_for, make_proof, proof_near
-from saddlesvm.answers.steps import enough_for
+from saddlesvm.answers.proof import Proof, gap_for, make_proof
 from saddlesvm.data.door import checked_data as data_of, refuse_place
 from saddlesvm.estimators.fitted import (
     Data,
@@ -34,6 +32,12 @@ if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
 
 CLOSE = 1e-12  # relative gap of the fit behind a proof: near what rounding leaves of a certificate
+# How far the scores of the training rows may move in the ball of a proof, where a margin is 1: a
+# multiple of the model's relative gap, between two ends; guesses.
+MOVEMENT = 1e-4
+MOVEMENT_OF_TOL = 10.0
+LEAST_MOVEMENT = 1e-6
+MOST_MOVEMENT = 1e-3
 # Relative gaps to which a model that is to be settled is trained, one after the other.
 TOWARDS = (1e-6, 1e-9, CLOSE)
 # Parameters of a fit that goes on for a proof: nothing but the gap ends it, and nobody watches.
@@ -113,26 +117,32 @@ def prove_labels(fitted: Fitted, X: RowsLike, predicted: ArrayLike) -> np.ndarra
 
 
 def prove_from_data(fitted: Fitted, data: Data) -> Proof:
-    """Return the proof of a fit: by a few steps from its weights, or by a fit that goes on."""
+    """Return the proof of a fit, by a fit that goes on from its weights."""
     template = proof_options(fitted)
     count = len(fitted.certificates)
     tol = fitted.template.tol
     ready = rows_for_parts(template, data.X, count)
-    enough = enough_for(tol)
+    enough = movement_for(tol)
     wanted = CLOSE
 
-    # Steps from the weights themselves are cheapest.
+    # A loss made of lines has the ball of the gap alone: a gap for which it is small is enough.
     problems = None if ready is None else pose_problems(fitted, template, data, ready)
     if problems is not None and len(problems) == count:
-        W = stack_weights(fitted.coef, fitted.intercept, problems[0].scale)
-        found = proof_near(problems, W, enough)
-        if found is not None:
-            return found
         needed = gap_for(problems, list(fitted.certificates), enough)
         wanted = min(max(wanted, needed), max(tol, CLOSE))
-    closer = go_closer(fitted, data, wanted, max(enough, WORTH), ready)
+    closer = go_closer(fitted, data, wanted, enough, ready)
     assert closer.proof is not None
     return closer.proof
+
+
+def movement_for(tol: float) -> float:
+    """Return how far the scores of training rows may move in the ball of a proof at most.
+
+    It follows the relative gap of the model; a margin is 1.
+    """
+    if tol <= 0.0:
+        return MOVEMENT
+    return min(max(MOVEMENT_OF_TOL * tol, LEAST_MOVEMENT), MOST_MOVEMENT)
 
 
 def pose_problems(fitted: Fitted, template: Estimator, data: Data, ready: FitRows) -> list[Problem]:

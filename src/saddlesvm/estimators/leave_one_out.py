@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, leave_out_rows
-from saddlesvm.answers.free_intercept import bound_free_intercept
 from saddlesvm.answers.labels import Verdicts, label_verdicts, squared_errors, weighted_mean
 from saddlesvm.answers.row_estimates import FACTORED, RowEstimates, row_estimates
 from saddlesvm.answers.vicinity import find_vicinity
@@ -359,25 +358,7 @@ class Estimation:
         # A regression has no labels to decide.
         if decided.size:
             open_rows |= ~decided
-        refined = [one.refine(np.flatnonzero(open_rows), values).rows for one in found]
-        if values <= QUICK_VALUES or self.kind != "free":
-            return refined
-        return [self._bound_free_intercept(k, rows) for k, rows in enumerate(refined)]
-
-    def _bound_free_intercept(self, k: int, rows: RowEstimates) -> RowEstimates:
-        """Bound rows whose bounds are infinite by a dual point; return all rows."""
-        infinite = np.flatnonzero(~np.isfinite(rows.high - rows.low))
-        if not infinite.size:
-            return rows
-        problem, w = self._problem(k)
-        dual = dual_row(self.fitted.duals, k) / problem.C
-        least, most = bound_free_intercept(problem, w, dual, infinite, self.count)
-        low = rows.low.copy()
-        high = rows.high.copy()
-        # Both bounds hold: keep the nearer one.
-        low[infinite] = np.maximum(low[infinite], least)
-        high[infinite] = np.minimum(high[infinite], most)
-        return replace(rows, low=low, high=high, margins=np.clip(rows.margins, low, high))
+        return [one.refine(np.flatnonzero(open_rows), values).rows for one in found]
 
     def _reasons(self, taken: float) -> list[str]:
         """Return why the estimates are not to be trusted."""
