@@ -215,3 +215,11 @@ def test_a_precomputed_kernel_must_be_square_and_dense(two):
         SVC(kernel="precomputed").fit(X, y)
     with pytest.raises(TypeError, match="dense data is required"):
         SVC(kernel="precomputed").fit(sparse.csr_array(rbf_kernel(X)), y)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_hard_margin_is_certified(kernel: str) -> None:
+    """A hyperplane parts the rows, and C times the rounding of a margin is more than the rest of the objective."""
+    X, y = make_blobs(40, centers=2, random_state=6)
+    model = SVC(kernel=kernel, C=1e12).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED and model.score(X, y) == 1.0

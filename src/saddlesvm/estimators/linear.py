@@ -160,9 +160,8 @@ class LinearSVC(ClassifierMixin, LinearModel):
         objective (in the form of `lam` or of `C`). 0 has no effect. With ``tol=0`` only this gap
         ends the fit.
     keep : {"best", "last"}, default="best"
-        "best": the best certified model of the fit; if the fit ends early, the best multiple of its
-        weights. "last": the solver's last point, bit for bit, whatever its objective, with the gap
-        of that point.
+        "best": the best certified model of the fit. "last": the solver's last point, bit for bit,
+        whatever its objective, with the gap of that point.
     warm_start : bool, default=False
         Begin at the dual point of the last fit, if its shape matches the problem.
     verbose : int, default=0

@@ -14,8 +14,6 @@ import numpy as np
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point, evaluate
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.rescaling import improve
-from saddlesvm.runtime.clock import limit_step
 
 
 def proof(model: Evaluation, bound: Evaluation) -> Certificate:
@@ -35,8 +33,6 @@ class Points:
         The point with the lowest primal objective.
     bound : Evaluation or None
         The exact point with the highest dual objective.
-    improved : Evaluation or None
-        The best multiple of a model.
     aim : float
         The relative gap to reach, 0 if the fit asks for none: the larger of `tol` and, once a
         certificate says what the objective is, of `gap`.
@@ -49,7 +45,6 @@ class Points:
         self.last: Evaluation | None = None
         self.best: Evaluation | None = None
         self.bound: Evaluation | None = None
-        self.improved: Evaluation | None = None
         self.aim = limits.tol
 
     @property
@@ -79,20 +74,7 @@ class Points:
         """The model and the dual point that the fit returns; None if no objective was finite."""
         if self.keeps_last and self.last is not None:
             return self.last, self.last
-
-        # Without an improved model, or if the gap is proven without it.
-        if self.best is not None and self.improved is None:
-            return self.choice
-        if self.best is not None and self.limits.prove(proof(*self.choice)):
-            return self.choice
-
-        # The lowest primal objective, and the highest exact dual objective.
-        points = [point for point in (self.improved, self.bound, self.best) if point is not None]
-        if not points:
-            return None
-        model = min(points, key=lambda point: point.certificate.primal)
-        exact = [point for point in points if point.exact]
-        return model, max(exact, key=lambda point: point.certificate.dual)
+        return None if self.best is None else self.choice
 
     def evaluate(self, point: Any, exact: bool = True) -> Evaluation:
         """Certify a point; if the fit keeps its last point, weights keep their free intercept."""
@@ -132,22 +114,3 @@ class Points:
         # The best bound, with a copy of its dual variables.
         if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
             self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
-
-    def improve(self, seconds: float, model: Evaluation | None = None) -> None:
-        """Look for a better model among the multiples of a model, and the best intercept alone.
-
-        By default the best model is multiplied. The search ends after `seconds`. Its result is kept
-        apart from the best model, so that a fit that continues is not changed by the search. A fit
-        that keeps the last point does not search.
-        """
-        if self.keeps_last:
-            return
-        with limit_step(seconds):
-            point = improve(self.problem, model or self.best)
-        if point is not None:
-            # Only a lower objective counts, whatever the search promised.
-            found = evaluate(self.problem, point)
-            lowest = self.improved or self.best
-            objective = np.inf if lowest is None else lowest.certificate.primal
-            if found.certificate.primal < objective and np.isfinite(found.certificate.primal):
-                self.improved = found

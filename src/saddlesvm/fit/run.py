@@ -27,6 +27,7 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, 
 from saddlesvm.problem.drowned import every_bound_drowns
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.without_loss import find_without_loss
 from saddlesvm.runtime.clock import clock, limit_step
 from saddlesvm.solvers.base import (
     EPOCH_ROUNDING,
@@ -54,6 +55,8 @@ EXACT_PASSES = 2.0
 CERTIFICATE_GROWTH = 1.3
 # Relative gap that one epoch often reaches; guessed.
 ROUGH = 0.1
+# Ends after which a model without loss may prove the gap: rounding is what is left.
+HELPED_WITHOUT_LOSS = (Outcome.LIMITED_BY_ROUNDING, Outcome.NO_PROGRESS)
 # Share of a time limit after which there must have been a certificate, whose time tells how long
 # the end of the fit takes; guessed.
 FIRST_SHARE = 0.25
@@ -156,10 +159,6 @@ class Fit:
         self.primal_before = np.inf  # the lowest objective at the certificate before the last one
         # Seconds of the last certificate, for a state of heaviness 1.
         self.certificate_seconds = 0.0
-        # Over files with a given interval, every certificate tries multiples of the weights, as the
-        # end of a fit does: a run that is stopped later then never returns a worse model.
-        has_interval = limits.certify_every is not None
-        self.tries_multiples = has_interval and getattr(problem, "on_files", False)
         self.end: tuple[Outcome, str] | None = None  # how the fit has ended, and why
         # The counts of the run that a checkpoint continues.
         self.earlier: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
@@ -210,9 +209,8 @@ class Fit:
         was_running = self.end is None
         if was_running:
             self._certify_if_due(stopped)
-        # A fit that ends early may still have a better multiple of its weights.
-        if self.end is not None and self.end[0] is not Outcome.CERTIFIED:
-            self._improve_at_end(self.end[0])
+        if self.end is not None and self.end[0] in HELPED_WITHOUT_LOSS:
+            self._try_without_loss()
         has_ended = self.end is not None
         if was_running and self.checkpoint and (has_ended or self.checkpoint.is_due()):
             self._write_checkpoint()
@@ -297,10 +295,6 @@ class Fit:
         for known in point.known:
             self.points.keep(known)
         self.points.keep(evaluation)
-        if self.tries_multiples and not self.limits.prove(proof(*self.points.choice)):
-            self._search_multiples(evaluation)
-            if getattr(point, "judged", evaluation) is not evaluation:
-                self._search_multiples(point.judged)
         self.watches.lap("certifying")
         seconds = self.watches.certifying - before
         self.certificate_seconds = seconds / self.state.heaviness
@@ -313,25 +307,17 @@ class Fit:
         model, bound = self.points.choice
         self.trace(self.record(model, proof(model, bound)))
 
-    def _improve_at_end(self, outcome: Outcome) -> None:
-        """Improve the model of a fit that ended early by a factor, which may even certify it."""
-        # A solver's own rule may also say that zero weights are best.
-        if outcome is Outcome.RULE_MET and self.problem.intercept.homogeneous:
+    def _try_without_loss(self) -> None:
+        """Look at a model whose rows pay no loss: if C is large, it may prove the gap after all."""
+        point = None
+        if self.points.best is not None and not self.points.keeps_last:
+            point = find_without_loss(self.problem, self.points.best)
+        if point is None:
             return
-        self._search_multiples()
-        returned = self.points.result
-        if returned is None or self.end is None or self.end[0] is Outcome.FAILED:
-            return
-        # The better model may prove the gap after all.
-        certificate = proof(*returned)
+        self.points.keep(self.points.evaluate(point))
+        certificate = proof(*self.points.choice)
         if certificate.sound and self.limits.prove(certificate):
             self.end = Outcome.CERTIFIED, self.limits.describe(certificate)
-
-    def _search_multiples(self, model: Evaluation | None = None) -> None:
-        """Look for a better model in the time that is left."""
-        time_left = (self.limits.max_time or np.inf) - self.watches.total
-        self.points.improve(time_left, model)
-        self.watches.lap("certifying")
 
     def _write_checkpoint(self) -> None:
         """Write the checkpoint; if that fails, the fit continues without it."""

@@ -10,7 +10,6 @@ the four numbers of a certificate (:mod:`saddlesvm.problem.bounds`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +24,6 @@ from saddlesvm.kernel.kernel_sums import (
     boxed_loss,
     certificate_of_sums,
     certificate_sums,
-    half_norm,
     half_square,
 )
 from saddlesvm.kernel.mercer import expand
@@ -33,8 +31,9 @@ from saddlesvm.kernel.rough_values import rough_expansion
 from saddlesvm.problem.bounds import UNIT, Bounded, gamma
 from saddlesvm.problem.certificate import Evaluation, KernelPoint, evaluate
 from saddlesvm.problem.loss import has_array_methods, methods_of
-from saddlesvm.problem.rescaling import ANY, Candidate, candidates, multiple
+from saddlesvm.problem.problem import is_classification
 from saddlesvm.problem.terms import Pointwise
+from saddlesvm.problem.without_loss import BEYOND_MARGIN, find_without_loss
 
 FIRST = np.zeros(1, dtype=np.int64)  # the number of the only problem
 
@@ -253,37 +252,18 @@ def nearest_feasible(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
 evaluate.register(KernelProblem, evaluate_kernel)
 
 
-@candidates.register(KernelProblem)
-def multiples_of_kernel_models(problem: KernelProblem, model: Any) -> Iterator[Candidate]:
-    """Yield multiples of a model within the bounds of the dual; none if the dual has given sums."""
-    if any(group.intercept.total for group in problem.all_groups):
-        return
-    # The multiple zero: the best constant model.
-    nothing = np.zeros(problem.n)
-    terms = problem.terms
-    kind = problem.intercept
-    best_constant = kind.best(terms, problem.members, nothing, 0.0)
-    yield multiple(problem, terms, nothing, lambda t: 0.0, best_constant)[2], KernelPoint(nothing)
-    # The best multiple t of the model: its losses at t f, and t^2 times half its squared norm.
-    half = 0.0
-    if model is not None:
-        half = half_norm(model.coef, model.margins)
-    # If a kernel is indefinite, a ray may have no lowest point.
-    if half > 0.0:
-        offset = model.intercept if kind.constrained else 0.0
-        within = factors(problem, model.coef)
-        factor, _, value = multiple(
-            problem, terms, model.margins, lambda t: t * t * half, offset, within
-        )
-        yield value, KernelPoint(factor * model.coef, nothing)
+@find_without_loss.register(KernelProblem)
+def multiple_without_loss(problem: KernelProblem, model: KernelEvaluation) -> KernelPoint | None:
+    """Return the multiple of a model whose rows pay no loss.
 
-
-def factors(problem: KernelProblem, beta: np.ndarray) -> tuple[float, float]:
-    """Return the factors that keep a model's coefficients in the box, if they are in it."""
-    low, high = problem.box()
-    if ((beta < low) | (beta > high)).any():
-        return ANY
-    # The least ratio of a bound to its coefficient; zeros stay in the box whatever the factor.
-    bound = np.where(beta > 0.0, high, low)
-    ratios = np.divide(bound, beta, out=np.full(beta.size, np.inf), where=beta != 0.0)
-    return 0.0, float(ratios.min())
+    None if a row has a score of the wrong sign, or if the dual variables have a given sum.
+    """
+    has_totals = any(group.intercept.total for group in problem.all_groups)
+    if has_totals or not is_classification(problem.loss):
+        return None
+    offsets = model.intercept if problem.intercept.constrained else 0.0
+    scores = model.margins + np.ravel(offsets)[problem.group_of]
+    least = float((problem.y * scores).min())
+    if not least > 0.0:
+        return None
+    return KernelPoint(BEYOND_MARGIN / least * model.coef, np.zeros(problem.n))

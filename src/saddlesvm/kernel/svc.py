@@ -119,9 +119,8 @@ class SVC(ClassifierMixin, KernelMachine):
     max_time : float, optional
         Largest time in seconds, for all pairs together.
     keep : {"best", "last"}, default="best"
-        "best": the best certified model of the fit; if the fit ends early, the best multiple of its
-        weights. "last": the solver's last point, bit for bit, whatever its objective, with the gap
-        of that point.
+        "best": the best certified model of the fit. "last": the solver's last point, bit for bit,
+        whatever its objective, with the gap of that point.
     loss : str or Loss, default="hinge"
         "hinge", "squared_hinge" or "smooth_hinge" (``"smooth_hinge:width=0.5"``). scikit-learn has
         only "hinge".

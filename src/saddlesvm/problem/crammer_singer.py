@@ -19,7 +19,7 @@ vector machines".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -232,16 +232,13 @@ def make_joint_problem(
 def score_sums(
     problem: JointProblem,
     W: np.ndarray,
-    factors: Sequence[float] = (1.0,),
     alpha: np.ndarray | None = None,
     ahead: float = 0.0,
 ) -> np.ndarray:
-    """Return ``sum s_i Phi`` at multiples of W, with `ahead` added to own scores, in one pass.
+    """Return sums over the rows at weights W of shape (K, d + 1), in one pass.
 
-    W has the shape (K, d + 1).
-
-    The last two of the sums, shape (factors + 2,), are ``sum_i a_i . z_i`` and the same of the
-    sizes of its terms; without `alpha` they are zero.
+    They are ``sum s_i Phi`` with `ahead` added to own scores, ``sum_i a_i . z_i``, and the same of
+    the sizes of its terms; without `alpha` the last two are zero.
     """
     own = problem.in_layout(W)
 
@@ -249,17 +246,14 @@ def score_sums(
         local = problem.restrict_to_part(part)
         for block, codes, weights in local.blocks(np.float64, SMALLER):
             scores = block.scores(own)
-            # The scores are computed once for all multiples of W.
-            for k, factor in enumerate(factors):
-                moved = factor * scores
-                moved[np.arange(codes.size), codes] += ahead
-                found[k] += float(weights @ problem.joint.values(moved, codes))
             if alpha is not None:
                 pairs = part.pick(alpha)[block.rows] * scores
-                found[-2:] += pairs.sum(), np.abs(pairs).sum()
+                found[1:] += pairs.sum(), np.abs(pairs).sum()
+            scores[np.arange(codes.size), codes] += ahead
+            found[0] += float(weights @ problem.joint.values(scores, codes))
 
     with problem.blas():
-        return problem.passes.total(add_part, len(factors) + 2)
+        return problem.passes.total(add_part, 3)
 
 
 def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,9 +9,9 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import silent, weights_or_one
 from saddlesvm.solvers.base import SAME_SLOPES
 
-TYPICAL_ROWS = 10_000  # rows, roughly, from which a median is taken; derived: its error is 1 %
-# Rows, roughly, by which rows that bend are counted: array code takes a millisecond for them.
-COUNTED_ROWS = 100_000
+# Rows, roughly, from which a median is taken, and by which rows that bend are counted; derived: the
+# error of a median is 1 %.
+TYPICAL_ROWS = 10_000
 
 
 def coordinate_curvature(problem: Problem) -> float:
@@ -29,7 +29,7 @@ def count_bending(problem: Problem, alpha: np.ndarray) -> int:
     """
     if not alpha.any():
         return int(problem.members.size)
-    step = max(1, problem.members.size // COUNTED_ROWS)
+    step = max(1, problem.members.size // TYPICAL_ROWS)
     return step * int(np.count_nonzero(is_bending(problem, problem.members[::step], alpha)))
 
 

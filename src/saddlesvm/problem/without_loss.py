@@ -1,0 +1,48 @@
+"""A model without loss: the multiple of a model whose rows are all just beyond their margin of 1.
+
+If C or the rows are large, the rounding of a margin of 1, times C, is more than the rest of the
+objective. A little beyond it no row pays a loss, and the objective is R alone.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from saddlesvm.problem.certificate import Evaluation, Point
+from saddlesvm.problem.crammer_singer import JointProblem
+from saddlesvm.problem.joint_losses import BEST_RIVAL, leads
+from saddlesvm.problem.problem import Problem, is_classification
+from saddlesvm.problem.sums import margins
+
+BEYOND_MARGIN = 1.0 + 1e-9  # a margin of 1, and more than its rounding
+
+
+@singledispatch
+def find_without_loss(problem: Any, model: Evaluation) -> Any:
+    """Return a point whose rows pay no loss, if a multiple of a model is one; else None.
+
+    Another kind than linear problems registers its own way (``find_without_loss.register``).
+    """
+    if not isinstance(problem, Problem) or not is_classification(problem.loss):
+        return None
+    w = np.append(model.coef, model.intercept / (problem.scale or 1.0))
+    least = float((problem.gather(problem.y) * margins(problem, w)).min())
+    return Point(BEYOND_MARGIN / least * w) if least > 0.0 else None
+
+
+@find_without_loss.register(JointProblem)
+def joint_without_loss(problem: JointProblem, model: Evaluation) -> Point | None:
+    """Return the multiple of the weights of all classes whose rows are ahead of their rivals."""
+    if problem.joint is not BEST_RIVAL or problem.on_files:
+        return None
+    W = np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)])
+    own = problem.in_layout(W)
+    least = np.inf
+    for block, codes, weights in problem.blocks(np.float64):
+        # Rows of weight zero take no part.
+        ahead = leads(block.scores(own), codes)[weights > 0.0]
+        least = min(least, float(ahead.min(initial=np.inf)))
+    return Point(BEYOND_MARGIN / least * W) if least > 0.0 else None
