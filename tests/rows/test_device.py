@@ -147,6 +147,36 @@ def test_a_loss_is_computed_there_as_here(name):
         assert np.asarray(found) == pytest.approx(here, rel=1e-13)
 
 
+class SinglePrecision:
+    """An array of a device without double precision, as far as it is asked."""
+
+    shape = (20, 3)
+    dtype = "single.float32"
+    device = "small"
+
+    def __dlpack_device__(self):
+        return (8, 0)
+
+    def __array_namespace__(self):
+        return self
+
+    float64 = "single.float64"
+
+    def asarray(self, values, dtype, device):
+        raise TypeError("no float64 here")
+
+
+def test_a_device_without_double_precision_is_refused():
+    with pytest.raises(ValueError, match="no double precision"):
+        LinearSVC().fit(SinglePrecision(), np.resize([0, 1], 20))
+
+
+def test_rows_of_jax_on_a_device_are_refused(data):
+    kind = type("ArrayImpl", (SinglePrecision,), {"__module__": "jaxlib._jax"})
+    with pytest.raises(ValueError, match=r"torch\.from_dlpack"):
+        LinearSVC().fit(kind(), np.resize([0, 1], 20))
+
+
 def test_arrays_go_and_come_unchanged():
     values = np.arange(6.0).reshape(2, 3)
     assert (brought(sent(values, far(values))) == values).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,14 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 CPU = 1  # as DLPack numbers devices
+WITHOUT_NAMESPACE = ("torch", "cupy")  # libraries whose arrays do not name it: their module is it
 
 
 def is_on_device(X: object) -> bool:
     """Return True for an array in memory that only its own library reads."""
     if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack_device__"):
         return False
-    if not (hasattr(X, "__array_namespace__") or is_torch(X)):
+    if not (hasattr(X, "__array_namespace__") or library_name(X) in WITHOUT_NAMESPACE):
         return False
     # The device by its name, if it has one, or by DLPack's code.
     name = getattr(X, "device", "")
@@ -25,21 +27,46 @@ def is_on_device(X: object) -> bool:
     return named_otherwise or int(X.__dlpack_device__()[0]) != CPU
 
 
+def library_name(X: object) -> str:
+    """Return the name of the package that an array is of."""
+    return type(X).__module__.partition(".")[0]
+
+
 def is_torch(X: object) -> bool:
-    """Return True for a tensor of torch, which has no array namespace."""
-    return type(X).__module__.partition(".")[0] == "torch"
+    """Return True for a tensor of torch."""
+    return library_name(X) == "torch"
 
 
 def namespace_of(X: Any) -> ModuleType:
     """Return the functions of an array's library."""
-    if is_torch(X):
-        return sys.modules["torch"]
+    name = library_name(X)
+    if name in WITHOUT_NAMESPACE:
+        return sys.modules[name]
     return X.__array_namespace__()
+
+
+def check_library(X: Any) -> None:
+    """Raise ValueError for rows whose library or device does not compute in double precision."""
+    name = library_name(X)
+    if name.startswith("jax"):
+        raise ValueError(
+            "rows of JAX on a device are not trained there: hand them over to torch or CuPy, "
+            "without a copy, by torch.from_dlpack(X) or cupy.from_dlpack(X)"
+        )
+    wide = None
+    # A device of Apple has no double precision, and says so by an exception.
+    with contextlib.suppress(TypeError, RuntimeError):
+        wide = sent(np.zeros(1), X, dtype=namespace_of(X).float64)
+    if wide is None or not str(wide.dtype).endswith("float64"):
+        raise ValueError(
+            f"the device of X ({getattr(X, 'device', name)}) has no double precision, in which "
+            "gaps are proven: bring the rows to the CPU"
+        )
 
 
 def sent(values: np.ndarray, like: Any, dtype: object = None) -> Any:
     """Return NumPy values as an array on the device of another; they keep their type by default."""
-    place = {} if type(like).__module__.startswith("cupy") else {"device": like.device}
+    place = {} if library_name(like) == "cupy" else {"device": like.device}
     return namespace_of(like).asarray(np.ascontiguousarray(values), dtype=dtype, **place)
 
 

@@ -14,7 +14,14 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from saddlesvm.rows.array_libraries import brought, is_on_device, is_torch, namespace_of, sent
+from saddlesvm.rows.array_libraries import (
+    brought,
+    check_library,
+    is_on_device,
+    is_torch,
+    namespace_of,
+    sent,
+)
 from saddlesvm.rows.device_array import DeviceArray
 from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense
 from saddlesvm.rows.passes import Part, Passes
@@ -51,6 +58,7 @@ class Device(Passes):
                 "X must have two axes, rows and features; got an array of shape "
                 f"{tuple(array.shape)}"
             )
+        check_library(array)
         kind = np.float64 if str(array.dtype).endswith("float64") else np.float32
         shape = tuple(int(size) for size in array.shape)
         nowhere = np.broadcast_to(np.zeros(1, kind), shape)  # takes no memory
@@ -131,7 +139,12 @@ class DeviceBlocks(Memory):
         wanted = self.xp.float64 if kind == FLOAT64 else self.xp.float32
         if is_torch(values):
             return values.to(wanted)
-        return values if values.dtype == wanted else self.xp.astype(values, wanted)
+        if values.dtype == wanted:
+            return values
+        # CuPy has a method; the standard has a function.
+        if hasattr(values, "astype"):
+            return values.astype(wanted)
+        return self.xp.astype(values, wanted)
 
     def read(self, rows: Any, kind: object = None) -> Any:
         """Return some rows, a slice or numbers, in a precision (of the place if none is given)."""
