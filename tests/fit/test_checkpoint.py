@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning, make_checkpoint_file
+from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning, checkpoint_of, digest_of
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, SquaredHinge
@@ -88,15 +87,15 @@ def test_a_checkpoint_asks_for_a_number_of_steps_and_a_folder(tmp_path: Path) ->
 
 def test_each_problem_of_several_has_a_file_of_its_own(tmp_path: Path) -> None:
     given = Checkpoint(tmp_path / "run.ckpt", every=5.0, every_steps=3)
-    assert make_checkpoint_file(None, 0, 1, True) is None
+    assert checkpoint_of(None, 0, 1, True) is None
     for index, problems, name in ((0, 1, "run.ckpt"), (0, 2, "run.ckpt.0"), (7, 9, "run.ckpt.7")):
         for form in (given, given.path):
-            found = make_checkpoint_file(form, index, problems, seeded=form is given)
+            found = checkpoint_of(form, index, problems, seeded=form is given)
             assert found is not None
             assert found.path == tmp_path / name
             assert found.seeded == (form is given)
     assert given.path.name == "run.ckpt"
-    of_given = make_checkpoint_file(given, 1, 2, True)
+    of_given = checkpoint_of(given, 1, 2, True)
     assert of_given is not None
     assert (of_given.every, of_given.every_steps) == (5.0, 3)
 
@@ -210,53 +209,34 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
             assert result.certificate.sound
 
 
-def changed(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a checkpoint with another header and other arrays."""
+def changed(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write a file of these arrays, whatever its digest says."""
     with path.open("wb") as file:
-        np.savez(file, **(arrays | {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}))
-
-
-def test_no_number_of_a_header_breaks_a_fit(tmp_path: Path) -> None:
-    path, problem = tmp_path / "run.ckpt", small_problem(Hinge(), C=0.1)
-    fit(problem, SDCA(), Limits(tol=0.0, max_epochs=2), checkpoint=Checkpoint(path))
-    with np.load(path) as stored:
-        arrays = dict(stored)
-    text = bytes(arrays["header"]).decode()
-    refused = 0
-    for name in json.loads(text)["numbers"]:
-        for new in (0, -1, 10**400, float("inf"), float("nan"), 1e308, 5e-324, "1", None, []):
-            header = json.loads(text)
-            header["numbers"][name] = new
-            changed(path, header, arrays)
-            try:
-                result = fit(problem, SDCA(), Limits(tol=0.0, max_epochs=3), checkpoint=Checkpoint(path))
-            except ValueError as error:
-                assert "run.ckpt" in str(error)
-                refused += 1
-            else:
-                assert result.certificate.sound, (name, new)
-    assert refused >= 40
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    "change",
     [
-        ({"w": np.zeros(7)}, "its w has shape"),
-        ({"alpha": np.zeros(3)}, "its alpha has shape"),
-        ({"w": np.full(6, np.nan)}, "its w is not finite"),
-        ({"alpha": np.array(["a"] * 60)}, "its alpha has shape"),
-        ({"best_alpha": np.zeros((60, 2))}, "its best_alpha has shape"),
-        ({"more": np.zeros(3)}, "it holds an array 'more'"),
-        ({"state_w": np.zeros(6)}, "its state belongs to another solver"),
+        {"point.w": np.zeros(7)},
+        {"point.alpha": np.zeros(3)},
+        {"point.w": np.full(6, np.nan)},
+        {"point.alpha": np.array(["a"] * 60)},
+        {"best.alpha": np.zeros((60, 2))},
+        {"more": np.zeros(3)},
+        {"state.w": np.zeros(6)},
+        {"digest": np.zeros(32, dtype=np.uint8)},
+        {"digest": np.zeros(3)},
     ],
+    ids=lambda change: next(iter(change)),
 )
-def test_arrays_of_another_run_are_refused(change: dict[str, np.ndarray], words: str, tmp_path: Path) -> None:
+def test_a_file_whose_content_was_changed_is_refused(change: dict[str, np.ndarray], tmp_path: Path) -> None:
     path, problem = tmp_path / "run.ckpt", small_problem(Hinge(), C=0.1)
     fit(problem, SDCA(), Limits(tol=0.0, max_epochs=2), checkpoint=Checkpoint(path))
     with np.load(path) as stored:
         arrays = dict(stored)
-    changed(path, json.loads(bytes(arrays["header"])), arrays | change)
-    with pytest.raises(ValueError, match=f"run.ckpt is not a readable checkpoint .{words}"):
+    changed(path, arrays | change)
+    with pytest.raises(ValueError, match=r"run.ckpt is not a readable checkpoint .its digest"):
         fit(problem, SDCA(), Limits(tol=0.0, max_epochs=3), checkpoint=Checkpoint(path))
 
 
@@ -274,7 +254,8 @@ def test_what_a_falsified_checkpoint_holds_is_not_believed(solver: Any, intercep
     for name in [name for name in arrays if name.endswith(("alpha", "w"))]:
         if arrays[name].dtype.kind == "f":
             arrays[name] = arrays[name] * 40.0 + 3.0
-    changed(path, json.loads(bytes(arrays["header"])), arrays)
+    del arrays["digest"]
+    changed(path, arrays | {"digest": digest_of(arrays)})
     result = fit(problem, solver, Limits(tol=1e-3, max_epochs=200), checkpoint=Checkpoint(path))
     assert agree(optimum, result)
 

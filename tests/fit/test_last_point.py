@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint, OtherFit
+from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, SquaredHinge
@@ -166,5 +166,5 @@ def test_a_checkpoint_continues_it(make: Callable[[], Any], tmp_path: Path) -> N
 def test_a_checkpoint_of_a_fit_that_keeps_the_best_has_no_last_point(tmp_path: Path) -> None:
     problem, place = small_problem(Hinge(), lam=1e-2), Checkpoint(tmp_path / "run")
     fit(problem, DCD(), Limits(tol=0.0, max_epochs=2), checkpoint=place)
-    with pytest.raises(OtherFit, match="keep"):
+    with pytest.raises(ValueError, match="belongs to another fit: keep"):
         fit(problem, DCD(), Limits(tol=0.0, max_epochs=2, keep="last"), checkpoint=place)

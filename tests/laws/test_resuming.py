@@ -151,6 +151,6 @@ def test_an_object_is_a_checkpoint_of_several_classes(kind: Any, options: Any, t
 def test_another_version_is_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "run"
     with path.open("wb") as file:
-        np.savez(file, header=np.frombuffer(b'{"format": "saddlesvm checkpoint 3"}', dtype=np.uint8))
-    with pytest.raises(ValueError, match="'saddlesvm checkpoint 3'; only 'saddlesvm checkpoint 2' can be read"):
+        np.savez(file, header=np.frombuffer(b'{"format": "saddlesvm checkpoint 2"}', dtype=np.uint8))
+    with pytest.raises(ValueError, match="'saddlesvm checkpoint 2'; only 'saddlesvm checkpoint 3' can be read"):
         fit(binary(Hinge())(tmp_path), DCD(), LIMITS, checkpoint=Checkpoint(path))

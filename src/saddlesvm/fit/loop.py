@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import Checkpoint, make_checkpoint_file
+from saddlesvm.fit.checkpoint import Checkpoint, checkpoint_of
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome, Trace
 from saddlesvm.fit.run import Fit
 from saddlesvm.problem.certificate import Certificate, Point
@@ -196,7 +196,7 @@ def fit(
     -------
     FitResult
     """
-    file = make_checkpoint_file(checkpoint, 0, 1, seeded=True)
+    file = checkpoint_of(checkpoint, 0, 1, seeded=True)
 
     def begin(index: int, interrupted: threading.Event) -> Fit:
         return Fit(

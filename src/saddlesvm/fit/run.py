@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import NUMBERS, CheckpointFile, Saved, take_over
+from saddlesvm.fit.checkpoint import Checkpoint, Saved
 from saddlesvm.fit.outcome import (
     Callback,
     FitResult,
@@ -132,7 +132,7 @@ class Fit:
         seed: int = 0,
         start: Point | None = None,
         callbacks: Sequence[Callback] = (),
-        checkpoint: CheckpointFile | None = None,
+        checkpoint: Checkpoint | None = None,
         label: str = "",
         index: int = 0,
     ) -> None:
@@ -161,7 +161,7 @@ class Fit:
         self.certificate_seconds = 0.0
         self.end: tuple[Outcome, str] | None = None  # how the fit has ended, and why
         # The counts of the run that a checkpoint continues.
-        self.earlier: dict[str, Any] = dict.fromkeys(NUMBERS, 0)
+        self.earlier = {"epochs": 0.0, "rows_touched": 0, "kernel_evaluations": 0}
         saved = self._read_checkpoint(seed)
         begun = clock()
         if saved is None:
@@ -172,8 +172,8 @@ class Fit:
 
         # A first certificate, if the starting point may suffice, or if the time for one is unknown.
         if saved is not None:
-            if saved.best is not None:
-                self.points.keep(self.points.evaluate(saved.best))
+            if saved.best:
+                self.points.keep(self.points.evaluate(Point(saved.best["w"], saved.best["alpha"])))
             self._certify_and_decide()
             self.end = self.end or self.reason_to_end(stopped=False)
         elif limits.certify_start and start is not None:
@@ -213,7 +213,7 @@ class Fit:
             self._try_without_loss()
         has_ended = self.end is not None
         if was_running and self.checkpoint and (has_ended or self.checkpoint.is_due()):
-            self._write_checkpoint()
+            self.checkpoint.write(self.mark, self.snapshot())
         return has_ended
 
     def _certify_if_due(self, stopped: bool) -> None:
@@ -226,7 +226,7 @@ class Fit:
                 callback.tick(self.epochs, self.state.estimate, self.watches.total)
         if self.end is not None and self.checkpoint:
             # Before the last certificate, which may take long.
-            self._write_checkpoint()
+            self.checkpoint.write(self.mark, self.snapshot())
         if self.end is not None or self.is_due():
             self._certify_and_decide()
 
@@ -318,13 +318,6 @@ class Fit:
         certificate = proof(*self.points.choice)
         if certificate.sound and self.limits.prove(certificate):
             self.end = Outcome.CERTIFIED, self.limits.describe(certificate)
-
-    def _write_checkpoint(self) -> None:
-        """Write the checkpoint; if that fails, the fit continues without it."""
-        assert self.checkpoint is not None
-        saved = self.snapshot()
-        with self.checkpoint.warn_on_failure():
-            self.checkpoint.write(self.mark, saved)
 
     def budget(self) -> Budget:
         """Return how much the next step may do: until a certificate or limit, at most a slice."""
@@ -477,13 +470,17 @@ class Fit:
     def snapshot(self) -> Saved:
         """Return what a checkpoint holds: the last solution, the best points, and the counts."""
         point = self.solver.solution(self.problem, self.state)
-        best = None
-        if not isinstance(point, KernelPoint):
+        best = {}
+        if isinstance(point, KernelPoint):
+            solution = {"beta": point.beta}
+        else:
             w = point.w
             if w is not None and point.tracks and not self.problem.is_plain:
                 # A dual solver tracks the gradient of the regulariser, which gives the weights.
                 w = self.problem.regularizer.weights(w)
-            point = Point(w, point.alpha)
+            # A solver has weights, dual variables, or both.
+            fields = {"w": w, "alpha": point.alpha}
+            solution = {name: array for name, array in fields.items() if array is not None}
             returned = None if self.points.keeps_last else self.points.result
             if returned is not None:
                 # The intercept as the weight of the virtual feature, which may be absent.
@@ -491,7 +488,8 @@ class Fit:
                 scale = self.problem.scale
                 intercept = np.asarray(model.intercept)
                 last = intercept / scale if scale else 0.0 * intercept
-                best = Point(np.concatenate([model.coef, last[..., None]], axis=-1), bound.alpha)
+                w = np.concatenate([model.coef, last[..., None]], axis=-1)
+                best = {"w": w, "alpha": bound.alpha}
         numbers = {
             "epochs": self.epochs,
             "rows_touched": self.rows_touched,
@@ -501,7 +499,7 @@ class Fit:
             "phases": dict(self.phases),
         }
         state = {name: getattr(self.state, name) for name in type(self.state).carried}
-        return Saved(point, best, numbers, Trace(self.trace), state)
+        return Saved(solution, best, state, numbers, list(self.trace))
 
     def _read_checkpoint(self, seed: int) -> Saved | None:
         """Return the contents of the checkpoint's file; None if there is none."""
@@ -512,7 +510,7 @@ class Fit:
         self.mark = self.mark | self.checkpoint.marks(self.problem, seed)
         if self.points.keeps_last:
             self.mark["keep"] = self.limits.keep
-        return self.checkpoint.read(self.problem, self.mark)
+        return self.checkpoint.read(self.mark)
 
     def _continue_from(self, saved: Saved, seed: int) -> State:
         """Return the state of a run that continues a saved run; its counts and time go on."""
@@ -521,19 +519,20 @@ class Fit:
         self.watches.certifying = saved.numbers["certifying"]
         self.phases = dict(saved.numbers["phases"])
         self.trace.extend(saved.trace)
-        assert self.checkpoint is not None
         # Other draws than those of the run before: repeating them would weigh their rows twice.
         seed = (seed + int(self.earlier["rows_touched"])) % 2**32
         # A state with its own weights needs no point to begin at.
-        start = None if "w" in saved.state else saved.point
-        try:
-            state = self.solver.init(self.problem, seed, start)
-            take_over(state, saved.state)
-        except ValueError as error:
-            path = self.checkpoint.path
-            raise ValueError(
-                f"{path} is not a readable checkpoint ({error}); remove it to start anew"
-            ) from None
+        start: Point | KernelPoint | None = None
+        if "beta" in saved.point:
+            start = KernelPoint(saved.point["beta"])
+        elif "w" not in saved.state:
+            start = Point(saved.point.get("w"), saved.point.get("alpha"))
+        state: State = self.solver.init(self.problem, seed, start)
+        for name, found in saved.state.items():
+            fresh = getattr(state, name)
+            # Numbers are arrays without axes in the file.
+            is_array = isinstance(fresh, np.ndarray)
+            setattr(state, name, found if is_array else type(fresh)(found))
         return state
 
     @property

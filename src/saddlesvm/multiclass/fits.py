@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from saddlesvm.fit.checkpoint import make_checkpoint_file
+from saddlesvm.fit.checkpoint import checkpoint_of
 from saddlesvm.fit.loop import LATE, Batch, InTurn, drive
 from saddlesvm.fit.outcome import Callback, FitResult, Limits, Outcome
 from saddlesvm.fit.progress import ProgressBar
@@ -187,9 +187,7 @@ class Fits:
         callbacks = list(self.callbacks_of(sub))
         if self.bar:
             callbacks.append(self.bar)
-        checkpoint = make_checkpoint_file(
-            self.checkpoint, index, len(self.problems), seeded=self.seeded
-        )
+        checkpoint = checkpoint_of(self.checkpoint, index, len(self.problems), self.seeded)
         # Each problem draws rows by a seed of its own; what `begin_at` returns goes before the
         # common options.
         common = {"solver": self.solver, "limits": limits, "seed": self.seed + index}
