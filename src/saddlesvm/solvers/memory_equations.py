@@ -142,22 +142,33 @@ class FeatureFactor:
         return min(rows, int(np.count_nonzero(bends / bends.max() != self.relative_bends)))
 
     def update(self, bends: np.ndarray) -> None:
-        """Factor the matrix for these bends; add only rows whose relative bend changed."""
-        largest = float(bends.max())
-        kind = np.float32 if self.is_coarse else np.float64
+        """Factor the matrix for the bends of all rows; add only rows whose relative one changed."""
         if self.place.is_sparse:
             # Finding the changes would take as long as the sum over all rows.
             rows = np.flatnonzero(bends)
-            matrix = self.place.gram(rows, bends[rows], kind)
-        else:
-            self.add_changes(bends / largest, kind)
-            matrix = largest * self.matrix
+            self.factor_rows(rows, bends[rows])
+            return
+        largest = float(bends.max())
+        self.add_changes(bends / largest)
+        self.factor_matrix(largest * self.matrix)
+
+    def factor_rows(self, rows: np.ndarray, bends: np.ndarray) -> None:
+        """Factor the matrix of some rows, with a bend each."""
+        self.factor_matrix(self.place.gram(rows, bends, self.kind))
+
+    @property
+    def kind(self) -> type:
+        """Return the precision in which products of rows are summed."""
+        return np.float32 if self.is_coarse else np.float64
+
+    def factor_matrix(self, matrix: np.ndarray) -> None:
+        """Add the ridge to a matrix, and factor it."""
         # A sum of products x_ij x_ik rounds in proportion to the root of both diagonal places.
         raised = RAISED[self.is_coarse] * self.ridge.size * matrix.diagonal()
         matrix.flat[:: self.ridge.size + 1] += self.ridge + raised
         self.factor = cholesky(matrix)
 
-    def add_changes(self, relative_bends: np.ndarray, kind: type) -> None:
+    def add_changes(self, relative_bends: np.ndarray) -> None:
         """Make the matrix for these relative bends, from nothing if most of them changed."""
         change = relative_bends
         if self.relative_bends.size:
@@ -165,11 +176,11 @@ class FeatureFactor:
         if np.count_nonzero(change) < np.count_nonzero(relative_bends):
             rises = np.flatnonzero(change > 0.0)
             falls = np.flatnonzero(change < 0.0)
-            self.matrix += self.place.gram(rises, change[rises], kind)
-            self.matrix -= self.place.gram(falls, -change[falls], kind)
+            self.matrix += self.place.gram(rises, change[rises], self.kind)
+            self.matrix -= self.place.gram(falls, -change[falls], self.kind)
         else:
             rows = np.flatnonzero(relative_bends)
-            self.matrix = self.place.gram(rows, relative_bends[rows], kind)
+            self.matrix = self.place.gram(rows, relative_bends[rows], self.kind)
         self.relative_bends = relative_bends
 
     def solve(self, target: np.ndarray) -> np.ndarray:
@@ -250,7 +261,7 @@ class MemoryEquations(Equations):
         self.factor: FeatureFactor | RowFactor | None = None
         self.factored_bends = np.empty(0)  # the bends of all rows that the factor was made for
         self.bends = np.empty(0)
-        self.rows = np.empty(0, dtype=np.int64)
+        self.known_rows: np.ndarray | None = None
         self.bent = 0
         self.gathered: Memory | None = None
         self.is_stiff = False  # products alone did not solve the last equations
@@ -278,40 +289,49 @@ class MemoryEquations(Equations):
             bends[some] = task.machine.bend(some, point.Z[some], point.A[some], centre, q)
         bends *= task.C
         self.take_bends(bends)
-        bent = self.rows
         if place.d < min(FEW_FEATURES, task.most_side):
             # So many rows are enough for the matrix.
             enough = enough_rows(place.n, place.d, place.values_per_row, place.is_sparse)
             count = int(fineness * enough)
-            if 2 * count <= bent.size:
+            if 2 * count <= self.bent:
                 is_coarse = fineness == 1.0 and q == 0.0
                 self.factor = self.factor_of_share(count, is_coarse)
-                self.factored_bends = np.empty(0)
                 self.is_share = True
                 self.way = SHARE
+                # The factor alone solves the equations: the memory of all rows' bends is given
+                # back.
+                self.factored_bends = np.empty(0)
+                self.bends = np.empty(0)
 
     def factor_of_share(self, count: int, is_coarse: bool) -> FeatureFactor:
         """Return the factor over features of about `count` rows, with the weight of all."""
         # Rows are drawn in proportion to what they add to the trace, so that no huge one is missed,
-        # and some of them evenly, so that a few huge ones are not all.
-        sizes = self.bends[self.rows] * self.task.norms[self.rows]
-        odds = (1.0 - EVEN_PART) * sizes / sizes.sum() + EVEN_PART / self.rows.size
-        places, parts = draw(odds, count)
-        some = self.rows[places]
-        bends = np.zeros(self.bends.size)
-        bends[some] = self.bends[some] * (parts / odds[places])
+        # and some of the rows that bend evenly, so that a few huge ones are not all.
+        odds = self.bends * self.task.norms
+        odds *= (1.0 - EVEN_PART) / odds.sum()
+        np.add(odds, EVEN_PART / self.bent, out=odds, where=self.bends > 0.0)
+        some, parts = draw(odds, count)
+        bends = self.bends[some] * (parts / odds[some])
+        del odds
         factor = FeatureFactor(self.task.place, self.ridge, is_coarse)
-        factor.update(bends)
+        factor.factor_rows(some, bends)
         return factor
 
     def take_bends(self, bends: np.ndarray) -> None:
         """Begin anew with C times the second derivatives of all rows; the last factor is kept."""
         self.secants = []
         self.gathered = None
-        self.rows = np.flatnonzero(bends > 0.0)
-        self.bent = self.rows.size
+        self.known_rows = None
+        self.bent = int(np.count_nonzero(bends > 0.0))
         self.bends = bends
         self.is_share = False
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Return the numbers of the rows that bend, found once a point."""
+        if self.known_rows is None:
+            self.known_rows = np.flatnonzero(self.bends > 0.0)
+        return self.known_rows
 
     @property
     def serves(self) -> bool:
@@ -324,7 +344,7 @@ class MemoryEquations(Equations):
         if self.is_share:
             assert self.factor is not None
             return self.factor.solve(target)
-        if not self.rows.size:
+        if not self.bent:
             # Only the regulariser bends.
             return target / self.ridge
         cheapest = self.cheapest_way()
@@ -338,7 +358,7 @@ class MemoryEquations(Equations):
         former = None
         if way == SHARE or tries == PATIENCE:
             former = self.factor
-        if former is not None and self.count_changed() <= MOST_CHANGED * self.rows.size:
+        if former is not None and self.count_changed() <= MOST_CHANGED * self.bent:
             D, is_solved = conjugate_gradients(
                 self.multiply, former.solve, target, tries, self.forcing
             )
@@ -398,13 +418,13 @@ class MemoryEquations(Equations):
             # A few rows, too large to be missed, were not in the share.
             self.takes_shares = False
             self.way = FEATURES
-            return self.solve_by_factor(FEATURES, self.rows.size, target)
+            return self.solve_by_factor(FEATURES, self.bent, target)
         return D
 
     def count_changed(self) -> int:
         """Return the number of rows whose bend has changed much since the factor was made."""
         if not self.factored_bends.size:
-            return int(self.rows.size)
+            return self.bent
         higher = self.bends > CHANGED * self.factored_bends
         lower = self.factored_bends > CHANGED * self.bends
         return int(np.count_nonzero(higher | lower))
@@ -413,12 +433,12 @@ class MemoryEquations(Equations):
         """Return the factor that likely takes the fewest seconds."""
         place = self.task.place
         exact = self.exact_factor()
-        changed = self.rows.size
+        changed = self.bent
         if exact is not None:
             changed = exact.count_changed(self.bends)
         ways = list_ways(
             place.d,
-            self.rows.size,
+            self.bent,
             changed,
             place.values_per_row,
             self.value_bytes,
@@ -437,7 +457,7 @@ class MemoryEquations(Equations):
 
     def product_seconds(self) -> float:
         """Return the rough seconds of a product with the matrix."""
-        return seconds_of_product(self.rows.size, self.task.place.values_per_row, self.value_bytes)
+        return seconds_of_product(self.bent, self.task.place.values_per_row, self.value_bytes)
 
     @property
     def value_bytes(self) -> int:
@@ -458,7 +478,7 @@ class MemoryEquations(Equations):
         if place.is_sparse:
             return self.ridge * D + place.multiply(self.rows, bends, D)
         # If all rows bend, they are read where they are. Float32 sums do for iterations.
-        few = place if self.rows.size == place.n else self.gather()
+        few = place if self.bent == place.n else self.gather()
         curved = self.ridge * D
         for part, block in few.blocks():
             curved += few.pull(block, bends[part] * few.scores(block, D))

@@ -610,49 +610,54 @@ def finish_step(task: Task, state: NewtonState, start: EvaluatedPoint) -> Evalua
     is_fresh = task.place.kind == FLOAT64
     if is_fresh:
         Z = score_all(task.place, W)
-        dZ = Z - start.Z
-        rounded = Z
     else:
         # The difference of two scores of float32 rows would have the rounding of both.
-        dZ = score_all(task.place, D)
-        Z = start.Z + dZ
-        rounded = dZ
+        Z = score_all(task.place, D)
+        Z += start.Z
     ridge = task.ridge_of_weights
+
+    def change(rows: slice) -> np.ndarray:
+        # Of a few rows at a time: no array of all rows is made beside those of the two points.
+        difference: np.ndarray = Z[rows] - start.Z[rows]
+        return difference
 
     def slope_of(W: np.ndarray, pulls: float) -> float:
         return float(np.vdot(ridge * W + task.linear, D)) - task.C * pulls
 
     def slope_at(t: float) -> float:
-        # A few rows at a time: no array of all rows is made, beside those of the two points.
         pulls = 0.0
         for rows in few_rows(task):
-            scores = start.Z[rows] + t * dZ[rows]
+            dZ = change(rows)
+            scores = start.Z[rows] + t * dZ
             A = task.machine.dual_variables(rows, scores, state.centre, state.q)
-            pulls += float(np.vdot(A, dZ[rows]))
+            pulls += float(np.vdot(A, dZ))
         return slope_of(start.W + t * D, pulls)
 
     # 2. The end of the step is good enough if F is nearly flat there.
     A, sums = respond_all(task, Z, state.centre, state.q)
     first_slope = float(np.vdot(start.gradient, D))
-    last_slope = slope_of(W, float(np.vdot(A, dZ)))
+    pulls = sum(float(np.vdot(A[rows], change(rows))) for rows in few_rows(task))
+    last_slope = slope_of(W, pulls)
     is_far = abs(last_slope) > EXACT * abs(first_slope)
     if task.machine.columns:
         # With several scores a row, a search takes as long as products: it only goes back.
         is_far = last_slope > TOO_STEEP * abs(first_slope)
     if is_far:
-        # So much of a slope may be rounding of the scores.
+        # So much of a slope may be rounding of the scores, or of their differences.
+        sizes = 0.0
+        for rows in few_rows(task):
+            rounded = Z[rows] if is_fresh else change(rows)
+            sizes += float(np.abs(A[rows] * rounded).sum())
         unit = float(np.finfo(task.place.kind).eps)
-        sizes = sum(float(np.abs(A[rows] * rounded[rows]).sum()) for rows in few_rows(task))
-        rounding = SLOPE_ROUNDING * unit * task.C * sizes
-        is_far = first_slope < -rounding
+        is_far = first_slope < -SLOPE_ROUNDING * unit * task.C * sizes
     if is_far:
         t = find_least(slope_at, first_slope, last_slope)
         W = start.W + t * D
         # In place: memory holds few arrays of all rows.
-        dZ *= t
-        dZ += start.Z
-        Z = dZ
-        del A, rounded
+        del A
+        Z -= start.Z
+        Z *= t
+        Z += start.Z
         A, sums = respond_all(task, Z, state.centre, state.q)
         is_fresh = False
 

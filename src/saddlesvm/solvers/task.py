@@ -282,9 +282,8 @@ def evaluate_response(
     # The pull of the dual variables nearby, plus that of their changes, if fewer rows change than
     # pull. If the slope of the loss is nowhere constant, all change.
     if near is not None and (task.machine.kinked or task.machine.cornered or q > 0.0):
-        change = A - near.A
-        if np.count_nonzero(change) < FEWER_CHANGED * np.count_nonzero(A):
-            pulled = near.pulled + pull_of(task.place, change)
+        if np.count_nonzero(A != near.A) < FEWER_CHANGED * np.count_nonzero(A):
+            pulled = near.pulled + pull_of(task.place, A, near.A)
             return add_up(task, W, Z, A, sums, fenchel_gap, pulled, False)
     return add_up(task, W, Z, A, sums, fenchel_gap, pull_of(task.place, A), is_fresh)
 
@@ -336,16 +335,25 @@ def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
     return Z
 
 
-def pull_of(place: Memory, A: np.ndarray) -> np.ndarray:
-    """Return ``sum_i a_i x_i``, by a pass over the rows whose dual variables are not zero."""
+def pull_of(place: Memory, A: np.ndarray, former: np.ndarray | float = 0.0) -> np.ndarray:
+    """Return ``sum_i (a_i - former_i) x_i``, by a pass over the rows where this is not zero."""
+
+    def differences(rows: slice | np.ndarray) -> np.ndarray:
+        # Of some rows at a time: no array of all rows is made.
+        if isinstance(former, np.ndarray):
+            return A[rows] - former[rows]
+        return A[rows]
+
     # Copying the rows that pull pays if they are fewer than half.
-    pulls = A.any(axis=1) if A.ndim == 2 else A != 0.0
+    pulls = A != former
+    if A.ndim == 2:
+        pulls = pulls.any(axis=1)
     if 2 * np.count_nonzero(pulls) < place.n:
         rows = np.flatnonzero(pulls)
-        return place.pull_some(rows, A[rows])
+        return place.pull_some(rows, differences(rows))
     pulled = np.zeros((place.d + 1, *A.shape[1:]))
     for part, block in place.blocks():
-        pulled += place.pull(block, A[part])
+        pulled += place.pull(block, differences(part))
     return pulled
 
 
