@@ -9,6 +9,7 @@ import numpy as np
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import Penalty
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.matrix import pieces
 from saddlesvm.runtime.compiled import inlined
 
 # Rows whose terms are computed at once: their arrays of 64 KB stay in a core's cache. Measured:
@@ -71,8 +72,7 @@ def in_blocks(members: np.ndarray | slice, count: int) -> list[tuple[slice, np.n
     """
     if isinstance(members, slice):
         return [(members, members)]
-    ends = range(0, members.size, BLOCK)
-    places = [slice(start, min(start + BLOCK, members.size)) for start in ends]
+    places = pieces(members.size, BLOCK)
     return [(some, some if members.size == count else members[some]) for some in places]
 
 

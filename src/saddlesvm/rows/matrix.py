@@ -20,6 +20,7 @@ Body = Callable[..., Any]
 Kind = TypeVar("Kind")
 AT_ONCE = 2**13  # row pointers that are looked at together; a guess
 IN_CACHE = 2**18  # values of a block of rows; derived: 2 MB, the second cache of a core
+PIECE = 2**16  # rows that array code takes at a time: 512 KB a vector; guessed
 WIDENED = 2**16  # values of a block that becomes float64; measured: two thirds of the time of 2^18
 LEAST_ROWS = 256  # rows of a block; a guess: calls of NumPy take longer than work on fewer rows
 DENSE_SPEED = 3e10  # bytes of dense rows that are read in a second, at most; a guess
@@ -40,6 +41,12 @@ def is_little(values: int, rows: int, columns: int, times: float = 1.0) -> bool:
 def in_arrays(X: Any) -> bool:
     """Return True if NumPy and SciPy make sums over these rows, so that nothing is compiled."""
     return bool(getattr(X, "in_arrays", False) or X.is_small)
+
+
+def pieces(count: int, size: int = PIECE) -> Iterator[slice]:
+    """Yield slices that cut so many rows into pieces of this size."""
+    for first in range(0, count, size):
+        yield slice(first, min(first + size, count))
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -136,9 +143,8 @@ class Dense(NamedTuple):
         """Yield the rows, or some of them, in float64, as many at a time as a cache holds."""
         count = self.n_rows if chosen is None else chosen.size
         size = max(LEAST_ROWS, WIDENED // max(1, self.n_features))
-        for first in range(0, count, size):
+        for rows in pieces(count, size):
             # Wide rows come a few at a time, so that the widened copy stays in the cache.
-            rows = slice(first, min(first + size, count))
             block = self.values[rows if chosen is None else chosen[rows]]
             is_ready = block.dtype == np.float64
             yield rows, block if is_ready else widen(block, np.float64)

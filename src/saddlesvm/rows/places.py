@@ -27,7 +27,15 @@ from scipy import sparse
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from saddlesvm.rows.class_rows import sparse_add, sparse_scores
-from saddlesvm.rows.matrix import CSR, IN_CACHE as IN_CACHE, LEAST_ROWS, Dense, Rows, as_rows
+from saddlesvm.rows.matrix import (
+    CSR,
+    IN_CACHE as IN_CACHE,
+    LEAST_ROWS,
+    Dense,
+    Rows,
+    as_rows,
+    pieces,
+)
 from saddlesvm.rows.small_types import widen
 from saddlesvm.rows.sparse_products import add_outer_products, add_products, multiply_by_columns
 
@@ -141,14 +149,12 @@ class Memory:
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """Visit all rows once, block by block."""
-        for first in range(0, self.n, self.block):
-            rows = slice(first, min(first + self.block, self.n))
+        for rows in pieces(self.n, self.block):
             yield rows, self.read(rows)
 
     def some_blocks(self, rows: np.ndarray) -> Iterator[tuple[slice, Any]]:
         """Visit some rows, block by block; the slices count these rows only."""
-        for first in range(0, rows.size, self.block):
-            part = slice(first, min(first + self.block, rows.size))
+        for part in pieces(rows.size, self.block):
             yield part, self.read(part if rows.size == self.n else rows[part])
 
     def pull_some(self, rows: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -204,8 +210,7 @@ class Memory:
             return found
         roots = np.sqrt(bends).astype(kind)
         squares = np.zeros((self.d, self.d), dtype=kind, order="F")
-        for first in range(0, rows.size, self.piece):
-            part = slice(first, first + self.piece)
+        for part in pieces(rows.size, self.piece):
             # Half of the weight on either side lets the BLAS compute one triangle only.
             block, root = self.weigh(self.read(rows[part], kind), roots[part], kind)
             squares = self.add_squares(squares, block)

@@ -21,6 +21,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from saddlesvm.rows.matrix import pieces
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.task import PassCurvature, Task
 
@@ -42,7 +43,6 @@ FIRST_LIFT = 1e-14
 LIFT_GROWTH = 100.0
 MOST_LIFTS = 8
 MOST_SECANTS = 8  # steps that correct a factor at most; guessed
-DRAWN_AT_ONCE = 2**16  # rows that are drawn from at a time: 512 KB an array; guessed
 LEAST_BEND = 2.0**-52  # s.y / (||s|| ||y||) below which it may be rounding alone
 
 Product = Callable[[np.ndarray], np.ndarray]
@@ -194,13 +194,12 @@ def draw(parts: np.ndarray, count: float) -> tuple[np.ndarray, np.ndarray]:
     sum_so_far = 0.0
     # A row is drawn where the sum of the odds, rounded, rises. A few rows at a time: no array of
     # all rows is made.
-    for first in range(0, parts.size, DRAWN_AT_ONCE):
-        some = parts[first : first + DRAWN_AT_ONCE]
-        odds = np.minimum(1.0, some * (count / total))
+    for some in pieces(parts.size):
+        odds = np.minimum(1.0, parts[some] * (count / total))
         sums = sum_so_far + np.cumsum(odds)
         marks = np.floor(sums + 0.5)
         drawn = np.flatnonzero(np.diff(marks, prepend=np.floor(sum_so_far + 0.5)) > 0.0)
-        rows.append(first + drawn)
-        weights.append(some[drawn] / odds[drawn])
+        rows.append(some.start + drawn)
+        weights.append(parts[some][drawn] / odds[drawn])
         sum_so_far = float(sums[-1])
     return np.concatenate(rows), np.concatenate(weights)

@@ -30,6 +30,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrs
 
 from saddlesvm.problem.problem import Problem
+from saddlesvm.rows.matrix import pieces
 from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.equations import (
@@ -121,36 +122,59 @@ class FeatureFactor:
 
     Attributes
     ----------
-    relative_bends : ndarray of shape (n,)
-        The bends of all rows, as shares of the largest one; of shape (0,) before the first matrix.
+    bends : ndarray of shape (n,)
+        The bends of all rows that the matrix is made of; of shape (0,) before the first one.
+    largest : float
+        The largest of them.
     matrix : ndarray of shape (d + 1, d + 1)
-        ``sum_i relative_bend_i x_i x_i'``.
+        ``sum_i bend_i x_i x_i' / largest``.
     """
 
     def __init__(self, place: Memory, ridge: np.ndarray, is_coarse: bool) -> None:
         self.place = place
         self.ridge = ridge
         self.is_coarse = is_coarse
-        self.relative_bends = np.empty(0)
+        self.bends = np.empty(0)
+        self.largest = 1.0
         self.matrix = np.empty((0, 0))
 
     def count_changed(self, bends: np.ndarray) -> int:
         """Return how many rows :meth:`update` adds or subtracts for the bends of all rows."""
-        rows = int(np.count_nonzero(bends))
-        if not self.relative_bends.size:
-            return rows
-        return min(rows, int(np.count_nonzero(bends / bends.max() != self.relative_bends)))
+        return min(int(np.count_nonzero(bends)), self.find_changes(bends)[0].size)
 
     def update(self, bends: np.ndarray) -> None:
         """Factor the matrix for the bends of all rows; add only rows whose relative one changed."""
+        rows = np.flatnonzero(bends)
         if self.place.is_sparse:
             # Finding the changes would take as long as the sum over all rows.
-            rows = np.flatnonzero(bends)
             self.factor_rows(rows, bends[rows])
             return
         largest = float(bends.max())
-        self.add_changes(bends / largest)
+        changed, change = self.find_changes(bends)
+        if changed.size < rows.size:
+            rises = change > 0.0
+            falls = ~rises
+            self.matrix += self.place.gram(changed[rises], change[rises], self.kind)
+            self.matrix -= self.place.gram(changed[falls], -change[falls], self.kind)
+        else:
+            self.matrix = self.place.gram(rows, bends[rows] / largest, self.kind)
+        self.bends = bends
+        self.largest = largest
         self.factor_matrix(largest * self.matrix)
+
+    def find_changes(self, bends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows whose bends, relative to the largest one, changed, and by how much."""
+        largest = float(bends.max())
+        rows = []
+        changes = []
+        for some in pieces(bends.size):
+            change = bends[some] / largest
+            if self.bends.size:
+                change -= self.bends[some] / self.largest
+            changed = np.flatnonzero(change)
+            rows.append(some.start + changed)
+            changes.append(change[changed])
+        return np.concatenate(rows), np.concatenate(changes)
 
     def factor_rows(self, rows: np.ndarray, bends: np.ndarray) -> None:
         """Factor the matrix of some rows, with a bend each."""
@@ -167,21 +191,6 @@ class FeatureFactor:
         raised = RAISED[self.is_coarse] * self.ridge.size * matrix.diagonal()
         matrix.flat[:: self.ridge.size + 1] += self.ridge + raised
         self.factor = cholesky(matrix)
-
-    def add_changes(self, relative_bends: np.ndarray) -> None:
-        """Make the matrix for these relative bends, from nothing if most of them changed."""
-        change = relative_bends
-        if self.relative_bends.size:
-            change = relative_bends - self.relative_bends
-        if np.count_nonzero(change) < np.count_nonzero(relative_bends):
-            rises = np.flatnonzero(change > 0.0)
-            falls = np.flatnonzero(change < 0.0)
-            self.matrix += self.place.gram(rises, change[rises], self.kind)
-            self.matrix -= self.place.gram(falls, -change[falls], self.kind)
-        else:
-            rows = np.flatnonzero(relative_bends)
-            self.matrix = self.place.gram(rows, relative_bends[rows], self.kind)
-        self.relative_bends = relative_bends
 
     def solve(self, target: np.ndarray) -> np.ndarray:
         """Return the inverse of the matrix times a vector."""

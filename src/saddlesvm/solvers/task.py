@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from saddlesvm.problem.bounds import dual_of, primal_of
+from saddlesvm.rows.matrix import pieces
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
 
@@ -246,10 +247,9 @@ def evaluate(
 
 
 def few_rows(task: Task) -> Iterator[slice]:
-    """Yield all rows, so few at a time that what is computed of their scores stays in the cache."""
+    """Return slices of all rows, so short that arrays of their scores stay in the cache."""
     size = max(1, CACHED_SCORES // math.prod(task.machine.columns))
-    for first in range(0, task.place.n, size):
-        yield slice(first, min(first + size, task.place.n))
+    return pieces(task.place.n, size)
 
 
 def respond_all(
@@ -281,8 +281,10 @@ def evaluate_response(
         fenchel_gap = task.C * (sums.losses + sums.conjugates + float(np.vdot(A, Z)))
     # The pull of the dual variables nearby, plus that of their changes, if fewer rows change than
     # pull. If the slope of the loss is nowhere constant, all change.
-    if near is not None and (task.machine.kinked or task.machine.cornered or q > 0.0):
-        if np.count_nonzero(A != near.A) < FEWER_CHANGED * np.count_nonzero(A):
+    may_stay = task.machine.kinked or task.machine.cornered or q > 0.0
+    if near is not None and may_stay:
+        changed = int(np.count_nonzero(near.A != A))
+        if changed < FEWER_CHANGED * np.count_nonzero(A):
             pulled = near.pulled + pull_of(task.place, A, near.A)
             return add_up(task, W, Z, A, sums, fenchel_gap, pulled, False)
     return add_up(task, W, Z, A, sums, fenchel_gap, pull_of(task.place, A), is_fresh)
@@ -345,7 +347,7 @@ def pull_of(place: Memory, A: np.ndarray, former: np.ndarray | float = 0.0) -> n
         return A[rows]
 
     # Copying the rows that pull pays if they are fewer than half.
-    pulls = A != former
+    pulls = former != A
     if A.ndim == 2:
         pulls = pulls.any(axis=1)
     if 2 * np.count_nonzero(pulls) < place.n:
