@@ -97,6 +97,12 @@ class Design:
                 self._norms = check_norms(squared_norms(self.rows, threads), self.rows)
         return self._norms
 
+    def take_norms(self, threads: int = 1) -> np.ndarray:
+        """Return :meth:`norms` in an array that the caller may change: none is kept here."""
+        norms = self.norms(threads)
+        self._norms = None
+        return norms.copy() if self.placed else norms
+
     def with_feature(self, value: float) -> Rows | Passes:
         """Return the rows with a virtual feature of this value."""
         if self.placed:

@@ -101,6 +101,10 @@ class Points:
         own = evaluation.certificate
         if not (np.isfinite(own.primal) and own.dual < np.inf):
             return
+        # The best bound, with a copy of its dual variables.
+        if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
+            evaluation = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))
+            self.bound = evaluation
         self.last = evaluation
 
         # The best model; its objectives say what an absolute gap is as a relative one.
@@ -110,7 +114,3 @@ class Points:
             size = max(abs(own.primal), abs(own.dual))
             if 0.0 < size < np.inf:
                 self.aim = max(self.limits.tol, self.limits.gap / size)
-
-        # The best bound, with a copy of its dual variables.
-        if evaluation.exact and (self.bound is None or own.dual >= self.bound.certificate.dual):
-            self.bound = replace(evaluation, alpha=self.problem.kept_duals(evaluation.alpha))

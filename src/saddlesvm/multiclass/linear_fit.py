@@ -191,12 +191,13 @@ def rows_of(
     if not (design.placed or design.is_small) and worth_threads(plain.reading_time(plain.n_values)):
         jobs = workers(problems, n_jobs)
         threads = threads_each(jobs, n_jobs)
-    norms = design.norms(jobs * threads)
+    norms = design.take_norms(jobs * threads)
     scale = intercept_kind(intercept).value(scaling, lambda: norms)
     place = design.X.with_feature(scale) if design.placed else None
     in_files = place is not None and place.reads_files
     X = plain._replace(bias=scale)
-    return FitRows(X, norms + scale * scale, threads, place, in_files=in_files)
+    norms += scale * scale
+    return FitRows(X, norms, threads, place, in_files=in_files)
 
 
 def make_sparse(duals: np.ndarray) -> sparse.csr_array:

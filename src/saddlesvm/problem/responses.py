@@ -189,6 +189,8 @@ class Margins:
         factor = 1.0
         if self.problem.intercept.homogeneous:
             factor = best_scale(self.problem, alpha, pull, terms=self.centred_terms[0])
+        if factor == 1.0:
+            return alpha, pull
         return factor * alpha, factor * pull
 
     def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:

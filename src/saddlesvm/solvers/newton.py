@@ -730,7 +730,7 @@ class Newton(SolverBase):
         state.best.w = w
         state.best.alpha = alpha
         if alpha.any():
-            state.centre = problem.gather(alpha).copy()
+            state.centre = problem.gather(alpha)
             # The given dual variables may be better than those of the margins at the given weights.
             state.best.alpha = problem.balance(alpha)
             state.best.dual = dual_at(problem, state.best.alpha)

@@ -347,7 +347,7 @@ def pull_of(place: Memory, A: np.ndarray, former: np.ndarray | float = 0.0) -> n
         return A[rows]
 
     # Copying the rows that pull pays if they are fewer than half.
-    pulls = former != A
+    pulls = np.not_equal(A, former)
     if A.ndim == 2:
         pulls = pulls.any(axis=1)
     if 2 * np.count_nonzero(pulls) < place.n:
