@@ -45,8 +45,9 @@ def C_max(
     Returns
     -------
     float
-        For several classes, labels or targets, the smallest of their values. Exact up to rounding;
-        infinite if no C gives a weight to any feature. A penalised intercept is not the weight
+        For several classes, labels or targets, the smallest of their values. Exact up to rounding
+        for losses without kinks; for the others, such as the hinge, a C at which all weights are
+        still zero. Infinite if no C gives a weight to any feature. A penalised intercept is not the weight
         of a feature, and may be nonzero at a smaller C.
 
     Raises
@@ -57,8 +58,7 @@ def C_max(
     Notes
     -----
     It takes one or two passes over the rows with ``intercept="none"`` or ``"free"``, and some
-    dozens with a penalised intercept. For losses with kinks (such as the hinge with a free
-    intercept), a linear program over the rows at a kink gives the value.
+    dozens with a penalised intercept.
 
     Examples
     --------

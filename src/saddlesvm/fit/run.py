@@ -24,7 +24,6 @@ from saddlesvm.fit.outcome import (
 )
 from saddlesvm.fit.points import Points, proof
 from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, Point
-from saddlesvm.problem.drowned import every_bound_drowns
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.without_loss import find_without_loss
@@ -68,8 +67,6 @@ ENDING_SHARE = 0.5
 EAGERNESS = 0.9
 # The smallest estimate that divides a gap, near the smallest number.
 SMALLEST_ESTIMATE = 1e-300
-# An objective above this share of that at the certificate before has not fallen; guessed.
-FALLING = 0.5
 # Least and largest believable quotient of gap and estimate; guessed.
 RATIOS = (0.1, 1e12)
 
@@ -156,7 +153,6 @@ class Fit:
         self.passes = 0.0  # over the rows, for certificates
         self.certified_at = 0.0  # the epoch of the last certificate
         self.ratio = 1.0  # the gap of the last certificate by the solver's estimate
-        self.primal_before = np.inf  # the lowest objective at the certificate before the last one
         # Seconds of the last certificate, for a state of heaviness 1.
         self.certificate_seconds = 0.0
         self.end: tuple[Outcome, str] | None = None  # how the fit has ended, and why
@@ -429,18 +425,9 @@ class Fit:
             reason = f"relative gap {gap:.2g}, {chosen.rounding_share:.2g} of it rounding"
             return Outcome.LIMITED_BY_ROUNDING, reason
 
-        # No bound can be proven if its rounding is larger than an objective that no longer falls.
-        is_stuck = self.is_stuck()
-        falls = certificate.primal < FALLING * self.primal_before and not is_stuck
-        self.primal_before = certificate.primal
-        objective = certificate.primal / self.problem.unit
-        if points.aim > 0.0 and not falls and every_bound_drowns(self.problem, objective):
-            reason = "the rounding of every bound is more than the objective"
-            return Outcome.LIMITED_BY_ROUNDING, reason
-
         # The watch has to see every certificate, also if no gap was requested.
         is_stalled = self.stall.is_stalled(self.state.effort, certificate, phase_of(self.state))
-        if is_stuck:
+        if self.is_stuck():
             return Outcome.NO_PROGRESS, f"rounding hides what is left of a gap of {gap:.2g}"
         if is_stalled and points.aim > 0.0:
             reason = f"the gap has stayed at {gap:.2g} during the last half of the work"

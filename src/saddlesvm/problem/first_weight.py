@@ -8,7 +8,8 @@ feature too strongly:
 with the best intercept b beside such weights. Without an intercept b is zero, and a
 free intercept does not depend on C: the largest C is then a quotient. A penalised intercept
 moves with C, and the quotient with it: the first crossing is looked for. If b is at a kink of
-the losses, the multipliers of some rows are not determined: a linear program chooses the best.
+the losses, the multipliers of some rows are not determined: some are taken, so that the C found may
+be smaller than the largest.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import brentq, linprog
+from scipy.optimize import brentq
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_of_margins
@@ -36,6 +36,7 @@ SLOPE_WIDTH = 1e18  # offsets beyond which none is looked for
 def largest_empty_C(problem: Problem) -> float:
     """Return the largest C up to which every solution has weights of zero alone, in user's units.
 
+    For a loss with kinks it is a C with such solutions, which may be smaller than the largest.
     The C of the problem itself does not matter. Infinite if no C has a weight, as with features
     that are all zero; 0 for a penalty without an l1 norm.
     """
@@ -127,52 +128,20 @@ class EmptyModels:
         return offset, (square * offset / scale + math.copysign(l1, offset)) / (C * scale)
 
     def pull(self, offset: float, total: float | None) -> float:
-        """The least ``max_j |sum_i a_i x_ij|`` of all multipliers at this offset."""
+        """``max_j |sum_i a_i x_ij|`` of multipliers at this offset, with this sum if given."""
         problem = self.problem
         if self.smooth:
             return float(
                 np.abs(problem.passes.pull(self.multipliers(offset))[:-1]).max(initial=0.0)
             )
-        # At a kink a multiplier may have any value between those on both sides; the best choice
-        # is found by a linear program.
+        # At a kink a multiplier may have any value between those on both sides: all go the same
+        # share of their way, so far that the sum is right if one is given.
         near = NEAR * (1.0 + abs(offset))
-        ends = np.stack([self.multipliers(offset - near), self.multipliers(offset + near)])
-        low = ends.min(axis=0)
-        high = ends.max(axis=0)
-        choice = np.flatnonzero(high > low)
-        fixed = np.where(high > low, 0.0, low)
-        pulled = problem.passes.pull(fixed)[:-1]
-        if not choice.size:
-            return float(np.abs(pulled).max(initial=0.0))
-        missing = None if total is None else total - float(fixed.sum())
-        rows = problem.X.float64_matrix()[choice]
-        bounds = np.column_stack([low[choice], high[choice]])
-        return least_pull(rows, pulled, bounds, missing)
-
-
-def least_pull(
-    rows: np.ndarray, pulled: np.ndarray, bounds: np.ndarray, total: float | None
-) -> float:
-    """``min_a max_j |pulled_j + sum_i a_i x_ij|`` within bounds, with this sum if given."""
-    count, d = rows.shape
-    columns = sparse.csc_array(rows.T)
-    ones = sparse.csr_array(np.ones((d, 1)))
-    # Minimise t over (a, t) so that -t <= pulled_j + sum_i a_i x_ij <= t for every feature j.
-    limits = sparse.vstack(
-        [sparse.hstack([columns, -ones]), sparse.hstack([-columns, -ones])], format="csc"
-    )
-    cost = np.append(np.zeros(count), 1.0)
-    # The sum that a free intercept asks for is an equation of its own.
-    sums = {} if total is None else {"A_eq": np.append(np.ones(count), 0.0)[None], "b_eq": [total]}
-    found = linprog(
-        cost,
-        A_ub=limits,
-        b_ub=np.concatenate([-pulled, pulled]),
-        bounds=[*map(tuple, bounds), (0.0, None)],
-        **sums,
-    )
-    if found.x is None:
-        raise ArithmeticError(
-            f"the linear program of the multipliers was not solved: {found.message}"
-        )
-    return float(np.abs(pulled + columns @ found.x[:-1]).max(initial=0.0))
+        below = self.multipliers(offset - near)
+        above = self.multipliers(offset + near)
+        way = above - below
+        share = 0.5
+        if total is not None and way.any():
+            share = (total - float(below.sum())) / float(way.sum())
+        alpha = below + min(max(share, 0.0), 1.0) * way
+        return float(np.abs(problem.passes.pull(alpha)[:-1]).max(initial=0.0))
