@@ -47,8 +47,8 @@ def C_max(
     float
         For several classes, labels or targets, the smallest of their values. Exact up to rounding
         for losses without kinks; for the others, such as the hinge, a C at which all weights are
-        still zero. Infinite if no C gives a weight to any feature. A penalised intercept is not the weight
-        of a feature, and may be nonzero at a smaller C.
+        still zero. Infinite if no C gives a weight to any feature. A penalised intercept is not the
+        weight of a feature, and may be nonzero at a smaller C.
 
     Raises
     ------

@@ -91,7 +91,6 @@ class Pace(NamedTuple):
     delay: float  # iterations by which the step sizes are put off
     radius: float  # radius of the ball that w stays in; infinite without projection
     lift: float  # squared value of the virtual feature if the intercept is free, else zero
-    horizon: float  # iterations after which the steps shrink no more; infinite as published
     steepest: (
         float  # largest second derivative of a row's loss, which limits a free intercept's steps
     )
@@ -199,8 +198,8 @@ def take_steps(
             slopes[k] = weight_of(terms.weights, i) * subgradient(terms.loss, z, terms.y[i])
             seen.slope_sums[i] += slopes[k]
             seen.visits[i] += 1.0
-        # w <- (1 - 1/t) w, t put off by the delay and held at the horizon.
-        age = min(t + pace.delay, pace.horizon)
+        # w <- (1 - 1/t) w, t put off by the delay.
+        age = t + pace.delay
         shrink(pulls, 1.0 - 1.0 / age)
         # w <- w - (eta_t / k) sum_{A_t} s_i phi_i'(z_i) x_i, eta_t = 1 / (lambda t). A free
         # intercept moves apart from w, in steps of 1 / sqrt(t).
@@ -210,7 +209,7 @@ def take_steps(
                 continue
             add_to_pull(terms, pulls, pace, chosen[k], -eta * slopes[k])
             if pace.lift > 0.0:
-                slowed = max(math.sqrt(min(t, pace.horizon)), pace.steepest)
+                slowed = max(math.sqrt(t), pace.steepest)
                 numbers.intercept -= slopes[k] / (batch * slowed)
         # w <- min(1, radius / ||w||) w.
         if pace.radius < np.inf and numbers.squared_norm > pace.radius * pace.radius:
@@ -285,13 +284,6 @@ class Pegasos(SolverBase):
         and then multiplies the start by zero. To keep a start, choose about the number of
         iterations that led to it, such as those of an epoch. Losses with unbounded slopes have
         their own delay; the larger one counts.
-    horizon : float, default=0.0
-        Number of iterations after which the steps no longer shrink: :math:`\eta_t \ge 1 /
-        (\lambda\, \text{horizon})`, for streams whose rows change over time (``partial_fit``). A
-        sub-gradient of `horizon` iterations ago then has :math:`1/e` of the weight of the present
-        one. Averages are over the last half to whole horizon. Such a run follows drift, and does
-        not converge. With 0, as published, steps shrink forever. A horizon below the delay counts
-        as the delay.
     iterations : int, optional
         T of the paper: end after so many iterations, whatever the batch size. The fit's `max_iter`
         counts epochs.
@@ -316,7 +308,6 @@ class Pegasos(SolverBase):
     sampling: str = "permutation"
     output: str = "tail_average"
     delay: float = 0.0
-    horizon: float = 0.0
     iterations: int | None = None
 
     @property
@@ -338,11 +329,6 @@ class Pegasos(SolverBase):
         if not 0.0 <= self.delay < np.inf:
             raise ValueError(
                 f"delay must be a finite number of iterations, at least 0; got {self.delay!r}"
-            )
-        if not (self.horizon == 0.0 or 2.0 <= self.horizon < np.inf):
-            raise ValueError(
-                f"horizon must be a finite number of iterations, at least 2, or 0; got "
-                f"{self.horizon!r}"
             )
         check_iterations(self.iterations)
 
@@ -427,9 +413,6 @@ class Pegasos(SolverBase):
             terms = terms._replace(X=terms.X._replace(bias=0.0))
         # Losses with unbounded slopes have a delay of their own.
         delay = max(float(self.delay), first_steps(problem))
-        horizon = np.inf
-        if self.horizon:
-            horizon = max(self.horizon, delay)
         state.position = take_steps(
             terms,
             RowDraws(
@@ -440,7 +423,7 @@ class Pegasos(SolverBase):
                 np.empty(self.batch_size, dtype=np.int64),
                 state.position,
             ),
-            Pace(delay, self.radius(problem), lift, horizon, steepest_loss(problem)),
+            Pace(delay, self.radius(problem), lift, steepest_loss(problem)),
             Pulls(state.w, state.u, state.numbers),
             SubGradients(state.slope_sums, state.visits),
             state.iteration,
@@ -452,10 +435,7 @@ class Pegasos(SolverBase):
 
     def _window_end(self, state: PegasosState) -> int:
         """Return the iteration at which the current window of the tail average ends."""
-        end = int(WINDOW_GROWTH * state.window_start) + 1
-        if self.horizon:
-            end = min(end, state.window_start + int(self.horizon) // 2)
-        return end
+        return int(WINDOW_GROWTH * state.window_start) + 1
 
     def radius(self, problem: Problem) -> float:
         """Return the radius of a ball that holds the optimum; infinite without projection."""
