@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 BLOCK_VALUES = 2**18  # values of rows and scores of a block: 2 MB, the second cache of a core
 FEWEST_ROWS = 64  # rows of a block; a guess
+# Rows of a block for many classes: adding the pull of a block costs as much as some 100 rows.
+ENOUGH_ROWS = 512
 MOST_ROWS = 4096  # rows of a block; a guess
 
 
@@ -268,8 +270,11 @@ class ClassBlock:
 
 def block_rows(X: Rows, count: int) -> int:
     """Return how many rows a block has for `count` classes."""
-    width = 0 if X.sparse else X.n_features
-    return int(np.clip(BLOCK_VALUES // (width + count), FEWEST_ROWS, MOST_ROWS))
+    if X.sparse:
+        return int(np.clip(BLOCK_VALUES // count, FEWEST_ROWS, MOST_ROWS))
+    # At least half as many rows as classes, which share the visit to a row.
+    fewest = int(np.clip(count // 2, FEWEST_ROWS, ENOUGH_ROWS))
+    return int(np.clip(BLOCK_VALUES // (X.n_features + count), fewest, MOST_ROWS))
 
 
 def class_blocks(X: Rows, count: int, dtype: DTypeLike, smaller: int = 1) -> Iterator[ClassBlock]:

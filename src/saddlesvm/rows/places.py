@@ -19,7 +19,7 @@ long (Reuters-21578, 9,465 x 14,577 with 51 classes), and level with 10 classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from saddlesvm.rows.matrix import (
 )
 from saddlesvm.rows.small_types import widen
 from saddlesvm.rows.sparse_products import add_outer_products, add_products, multiply_by_columns
+from saddlesvm.runtime.threads import run_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -48,6 +49,8 @@ FLOAT64 = np.dtype(np.float64)
 # Features a stored value of a row up to which the BLAS sums outer products faster; derived: 6e10
 # operations a second instead of 1e9, for d^2 of them instead of k^2 / 2.
 DENSE_ENOUGH = 6.0
+# Pieces of a pass by several threads, each with a sum of its own; guessed.
+MOST_PIECES = 16
 
 
 class Memory:
@@ -81,7 +84,11 @@ class Memory:
         Mean number of stored values of a row.
     block, piece : int
         Rows of a block, and of the pieces of :meth:`gram`.
+    threads : int
+        Threads of :meth:`sum_blocks`.
     """
+
+    threads: int = 1
 
     def __init__(self, X: Rows, members: np.ndarray) -> None:
         self.X = X
@@ -151,6 +158,38 @@ class Memory:
         """Visit all rows once, block by block."""
         for rows in pieces(self.n, self.block):
             yield rows, self.read(rows)
+
+    def sum_blocks(
+        self, add: Callable[[slice, Any, np.ndarray], None], shape: tuple[int, ...]
+    ) -> np.ndarray:
+        """Visit all rows once; return the array to which a function adds something of each block.
+
+        Several threads visit blocks at the same time.
+        """
+        if self.threads == 1:
+            total = np.zeros(shape)
+            for rows, block in self.blocks():
+                add(rows, block, total)
+            return total
+        # Each piece of neighbouring blocks has an array of its own.
+        n_blocks = -(-self.n // self.block)
+        pieces = min(MOST_PIECES, n_blocks)
+
+        def sum_piece(k: int) -> np.ndarray:
+            part = np.zeros(shape)
+            for number in range(k * n_blocks // pieces, (k + 1) * n_blocks // pieces):
+                rows = slice(number * self.block, min((number + 1) * self.block, self.n))
+                add(rows, self.read(rows), part)
+            return part
+
+        parts = run_pieces(sum_piece, pieces, self.threads)
+        for part in parts[1:]:
+            parts[0] += part
+        return parts[0]
+
+    def narrow(self, W: np.ndarray) -> np.ndarray:
+        """Return weights of several classes in the precision of blocks, once for all blocks."""
+        return W.astype(self.kind, copy=False)
 
     def some_blocks(self, rows: np.ndarray) -> Iterator[tuple[slice, Any]]:
         """Visit some rows, block by block; the slices count these rows only."""
@@ -292,6 +331,7 @@ class Memory:
         taken.kind = self.kind
         taken.piece = self.piece
         taken.block = self.block
+        taken.threads = self.threads
         return taken
 
 

@@ -10,12 +10,18 @@ some of the rows. A preconditioner makes few products enough; there are three:
 
 The first two are made of a few rows for each feature, drawn in proportion to what they add.
 
+At weights of zero a shared factor solves the equations exactly, since all rows have the same
+probabilities. So it stands alone for the inverse at first, and the secants of the last steps
+correct it (L-BFGS): a step takes no product. Conjugate gradients follow when such steps are slow.
+
 Source: Lin, Weng and Keerthi (2008), "Trust region Newton method for large-scale logistic
 regression"; Byrd, Chin, Neveitt and Nocedal (2011), "On the use of stochastic Hessian information
 in optimization methods for machine learning".
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -119,6 +125,7 @@ class ClassEquations(Equations):
         if rows.size < place.n:
             self.few = place.take(rows)
             self.machine = machine.take(rows)
+        self.W = self.few.narrow(point.W)
         # Bends are kept if they fit, else computed anew in each product.
         self.kept = None if bends is None else bends[rows]
         if bends is None and rows.size * K <= MOST_BENDS:
@@ -129,6 +136,8 @@ class ClassEquations(Equations):
             self.whole = cholesky(self.matrix())
             return
         self.preconditioner = self.choose()
+        # Slow steps make the next equations finer, and these take products.
+        self.is_rough = fineness == 1.0 and isinstance(self.preconditioner, SharedFactor)
 
     def matrix(self) -> np.ndarray:
         """Return the lower triangle of the whole matrix, of a loss with kinks."""
@@ -190,6 +199,8 @@ class ClassEquations(Equations):
             by_class = np.ascontiguousarray(target.T)
             solved: np.ndarray = dpotrs(self.whole, by_class.ravel(), lower=1)[0]
             return solved.reshape(by_class.shape).T
+        if self.is_rough:
+            return self.precondition(target)
         D, _ = conjugate_gradients(self.multiply, self.precondition, target, forcing=self.forcing)
         return D
 
@@ -201,11 +212,14 @@ class ClassEquations(Equations):
 
     def multiply(self, D: np.ndarray) -> np.ndarray:
         """Multiply by the matrix, in a pass over the rows that it is made of."""
-        curved = self.ridge * D
-        for part, block in self.few.blocks():
-            change = self.machine.curve(part, self.bends_of(part, block), self.few.scores(block, D))
-            curved += self.C * self.few.pull(block, change)
-        return curved
+        few = self.few
+        narrow = few.narrow(D)
+
+        def add_block(rows: slice, block: Any, curved: np.ndarray) -> None:
+            change = self.machine.curve(rows, self.bends_of(rows, block), few.scores(block, narrow))
+            curved += few.pull(block, change)
+
+        return self.ridge * D + self.C * few.sum_blocks(add_block, D.shape)
 
 
 class ClassFactors:
@@ -247,11 +261,13 @@ class SharedFactor:
         few = equations.few
         # What each row adds to the sum over the classes, and the share of each class.
         parts = np.empty(few.n)
-        shares = np.zeros(equations.machine.ones.size)
-        for part, block in few.blocks():
-            diagonal = equations.machine.diagonal(part, equations.bends_of(part, block))
-            parts[part] = diagonal.sum(axis=1)
+
+        def add_shares(rows: slice, block: Any, shares: np.ndarray) -> None:
+            diagonal = equations.machine.diagonal(rows, equations.bends_of(rows, block))
+            parts[rows] = diagonal.sum(axis=1)
             shares += diagonal.sum(axis=0)
+
+        shares = few.sum_blocks(add_shares, equations.machine.columns)
         total = max(float(shares.sum()), np.finfo(float).tiny)
         rows, weights = draw(parts, max(FEWEST_ROWS, SHARED_ROWS * (few.d + 1)))
         matrix = few.gram(rows, weights / total, few.kind)

@@ -61,11 +61,14 @@ class Equations:
         Number of rows that bend.
     way : str
         How they are solved, in words; empty if there is a single way.
+    is_rough : bool
+        True if a preconditioner alone stands for the inverse: the secants do the rest.
     """
 
     secants: list[tuple[np.ndarray, np.ndarray]]
     bent: int
     way: str = ""
+    is_rough: bool = False
 
     @property
     def serves(self) -> bool:

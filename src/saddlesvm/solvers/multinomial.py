@@ -64,6 +64,7 @@ class Multinomial(Newton):
             # The sums over a block have the lengths that the account of rounding assumes.
             place.piece = block_rows(problem.X, K)
             place.block = place.piece
+            place.threads = problem.threads
         ridge = np.ones(place.d + 1)
         s = problem.gather(problem.weights)
         codes = problem.gather(problem.codes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -233,12 +233,18 @@ def evaluate(
     if not task.keeps_scores:
         # A pass over all rows, block by block.
         nowhere = np.empty((0, *task.machine.columns))
-        pulled = np.zeros(task.shape)
-        sums = np.zeros(len(ResponseSums._fields))
-        for rows, block in place.blocks():
-            A_block, found = task.machine.respond(rows, place.scores(block, W), centre, q)
+        narrow = place.narrow(W)
+        sums_of_blocks: dict[int, ResponseSums] = {}
+
+        def add_block(rows: slice, block: Any, pulled: np.ndarray) -> None:
+            A_block, found = task.machine.respond(rows, place.scores(block, narrow), centre, q)
             pulled += place.pull(block, A_block)
-            sums += found
+            sums_of_blocks[rows.start] = found
+
+        pulled = place.sum_blocks(add_block, task.shape)
+        # Added in the order of the rows, whichever thread came first.
+        in_order = [sums_of_blocks[start] for start in sorted(sums_of_blocks)]
+        sums = np.add.reduce(in_order)
         return add_up(task, W, nowhere, nowhere, ResponseSums(*sums), 0.0, pulled, is_fresh)
     if Z is None:
         Z = score_all(place, W)
