@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -43,21 +43,31 @@ def blas_for(seconds: float) -> AbstractContextManager[object]:
 class OneThread:
     """A context in which BLAS uses a single thread.
 
-    threadpoolctl's own takes ten times as long as this class, which only asks if nothing changes.
+    Contexts of several threads may overlap: the first to begin notes how many threads the libraries
+    had, and the last to end gives them back. (threadpoolctl's own context takes ten times as long,
+    and one that ends would give the threads back to the others.)
     """
 
+    lock: ClassVar[threading.Lock] = threading.Lock()
+    n_open: ClassVar[int] = 0
+    before: ClassVar[list[tuple[Any, int]]] = []
+
     def __enter__(self) -> None:
-        self.before = []
-        for library in _blas_libraries():
-            count = library.get_num_threads()
-            # Remember the libraries that had more threads, to give these back.
-            if count != 1:
-                self.before.append((library, count))
-                library.set_num_threads(1)
+        with OneThread.lock:
+            if OneThread.n_open == 0:
+                # The libraries that have more threads.
+                counts = [(library, library.get_num_threads()) for library in _blas_libraries()]
+                OneThread.before = [(library, count) for library, count in counts if count != 1]
+                for library, _ in OneThread.before:
+                    library.set_num_threads(1)
+            OneThread.n_open += 1
 
     def __exit__(self, *error: object) -> None:
-        for library, count in self.before:
-            library.set_num_threads(count)
+        with OneThread.lock:
+            OneThread.n_open -= 1
+            if OneThread.n_open == 0:
+                for library, count in OneThread.before:
+                    library.set_num_threads(count)
 
 
 @functools.cache
@@ -165,11 +175,15 @@ class Schedule:
 
     def __init__(self, threads: int, stop: threading.Event) -> None:
         self.stop = stop
+        self.blas = OneThread()
         self.pool = None
         if threads > 1:
             self.pool = ThreadPoolExecutor(threads, thread_name_prefix="saddlesvm-fits")
 
     def __enter__(self) -> Self:
+        # Fits side by side leave no core to the threads of BLAS.
+        if self.pool is not None:
+            self.blas.__enter__()
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
@@ -178,6 +192,7 @@ class Schedule:
             self.stop.set()
         if self.pool is not None:
             self.pool.shutdown(cancel_futures=kind is not None)
+            self.blas.__exit__()
 
     def add(self, fit: Callable[..., Answer], *given: object) -> Future[Answer]:
         """Return a future of the fit, which is done already if there is a single thread."""
