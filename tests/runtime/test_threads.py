@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.runtime import threads
-from saddlesvm.runtime.threads import MOST_PIECES, WORTH, count_pieces, run_pieces
+from saddlesvm.runtime.threads import MOST_PIECES, WORTH, OneThread, Schedule, count_pieces, run_pieces
 from support import csr, matrix
 
 
@@ -67,3 +68,27 @@ def test_sums_come_out_the_same_for_any_number_of_threads(sparse: bool, monkeypa
         np.testing.assert_array_equal(second, fifth)
         np.testing.assert_allclose(second, truth, rtol=1e-11, atol=1e-11 * np.abs(truth).max())
         np.testing.assert_allclose(first, truth, rtol=1e-11, atol=1e-11 * np.abs(truth).max())
+
+
+def test_overlapping_fits_give_the_threads_of_the_blas_back_once():
+    with threadpool_limits(2, user_api="blas"):
+        first, second = OneThread(), OneThread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__()
+        # The second one is still at work.
+        assert blas_threads() == {1}
+        second.__exit__()
+        assert blas_threads() == {2}
+
+
+def test_fits_side_by_side_leave_the_blas_one_thread():
+    with threadpool_limits(2, user_api="blas"):
+        with Schedule(2, threading.Event()) as schedule:
+            assert schedule.add(blas_threads).result() == {1}
+        assert blas_threads() == {2}
+
+
+def blas_threads() -> set[int]:
+    """How many threads the BLAS libraries of this process have."""
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}

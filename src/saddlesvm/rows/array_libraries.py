@@ -78,6 +78,8 @@ def brought(values: Any) -> np.ndarray:
         return np.asarray(values.get())
     if hasattr(values, "cpu"):  # torch
         return np.asarray(values.detach().cpu().numpy())
+    if library_name(values).startswith("jax"):
+        return np.asarray(values)
     if hasattr(values, "to_device"):
         values = values.to_device(namespace_of(values).Device("CPU_DEVICE"))
     return np.asarray(np.from_dlpack(values))
