@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import make_moons
 
 from saddlesvm import SVC, LinearSVC
 from saddlesvm.kernel.kernel_certificate import evaluate_kernel
@@ -44,7 +43,7 @@ def test_rows_are_a_factor_of_their_products(layout: Any, rows: int, intercept: 
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
 @pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_it_finds_is_proven_by_the_kernel_problems_own_certificate(
@@ -71,20 +70,6 @@ def test_huge_C_ends_certified_or_at_rounding(kernel: str, C: float) -> None:
             model.fit(X, LABELS)
     else:
         model.fit(X, LABELS)
-    found = model.certificate_
-    assert found.gap <= 1e-3 * found.primal + 2.0 * found.rounding
-
-
-@pytest.mark.parametrize("C", [1e8, 1e10])
-def test_squared_losses_end_at_huge_C_too(C: float) -> None:
-    """Overlapping classes and an inner product of 200 dimensions: Newton's method takes some 70 to 110 steps."""
-    points, labels = make_moons(200, noise=0.3, random_state=0)
-    model = SVC(loss="squared_hinge", C=C, tol=1e-3, max_iter=5_000)
-    if C > 1e9:
-        with pytest.warns(UserWarning, match="limited_by_rounding"):
-            model.fit(points, labels)
-    else:
-        model.fit(points, labels)
     found = model.certificate_
     assert found.gap <= 1e-3 * found.primal + 2.0 * found.rounding
 

@@ -177,7 +177,6 @@ def test_a_seed_repeats_a_fit_bit_for_bit():
         ({"max_iter": 0}, "max_iter must be -1 or positive"),
         ({"C": -1.0}, "C must be a positive finite number"),
         ({"C": 2.0, "lam": 0.1}, "give either C or lam"),
-        ({"loss": "logistic"}, "logistic"),
         ({"solver": "dcd"}, "unknown solver 'dcd': use one of auto, kernel-pegasos"),
         ({"intercept": "fixed"}, "intercept must be 'regularized', 'free' or 'none'"),
         ({"cache_size": 0}, "cache_size must be a positive finite number"),

@@ -219,10 +219,8 @@ def test_votes_ties_and_both_shapes():
     np.testing.assert_array_equal(own.predict(X)[clear], other.predict(X)[clear])
 
 
-@pytest.mark.parametrize(
-    "loss", ["absolute", "squared", "squared_epsilon_insensitive", "huber:delta=0.3", "pinball:tau=0.8"]
-)
-def test_every_regression_loss_with_a_ridge_is_certified(loss):
+@pytest.mark.parametrize("loss", ["absolute", "pinball:tau=0.8"])
+def test_every_piecewise_linear_regression_loss_is_certified(loss):
     X, y = data("SVR")
     model = ours.SVR(loss=loss, C=2.0, gamma=0.05, tol=1e-7).fit(X, y)
     assert model.certificate_.relative_gap <= 1e-7

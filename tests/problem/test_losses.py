@@ -251,12 +251,11 @@ def test_a_parabolic_conjugate_is_one(loss: Loss, t: float, s: float, part: floa
 
 @every_loss
 @given(t=real, s=weights, part=share)
-def test_ridge_is_the_curvature_of_the_conjugate(loss: Loss, t: float, s: float, part: float) -> None:
-    if hasattr(loss, "ridge"):
+def test_a_tube_says_that_the_conjugate_is_piecewise_linear(loss: Loss, t: float, s: float, part: float) -> None:
+    if hasattr(loss, "tube"):
         y = target(loss, t)
         a = inside(loss, y, s, part)
-        tube = loss.tube() if hasattr(loss, "tube") else 0.0
-        expected = 0.5 * loss.ridge() * a * a / s - a * y + tube * abs(a)
+        expected = loss.tube() * abs(a) - a * y
         assert loss.conjugate(a, y, s) == pytest.approx(expected, rel=1e-9, abs=1e-12 * s)
 
 

@@ -1,7 +1,7 @@
 """The state of dual ascent on a kernel problem, and what its margins say: offsets, violation, gap.
 
-With ``beta = C a`` and ``f = K beta`` the dual has the slope ``y - f - r beta - b`` along beta, but
-for a tube. A row violates optimality if that slope points into its box. A free intercept b, or
+With ``beta = C a`` and ``f = K beta`` the dual has the slope ``y - f - b`` along beta, but for a
+tube. A row violates optimality if that slope points into its box. A free intercept b, or
 another given sum of a group of rows, couples the coefficients: if one rises, another falls, so that
 the largest slope upwards is compared with the least slope that another row may fall by.
 """
@@ -27,7 +27,7 @@ PAIR = 2  # rows of a pair
 
 @dataclass
 class KernelState(State):
-    """The state of a run of kernel dual ascent; `beta`, `f`, the box and the ridge cover all rows.
+    """The state of a run of kernel dual ascent; `beta`, `f` and the box cover all rows.
 
     Attributes
     ----------
@@ -57,7 +57,6 @@ class KernelState(State):
     f: np.ndarray = field(kw_only=True)
     low: np.ndarray = field(kw_only=True)
     high: np.ndarray = field(kw_only=True)
-    ridge: np.ndarray = field(kw_only=True)
     at_work: np.ndarray = field(kw_only=True)
     random: np.ndarray = field(kw_only=True)
     cache: RowCache | None = field(kw_only=True)
@@ -144,7 +143,6 @@ def first_state(problem: KernelProblem, start: KernelPoint | None, seed: int) ->
         f=problem.margins(beta) if beta.any() else np.zeros(problem.n),
         low=low,
         high=high,
-        ridge=problem.ridge(),
         at_work=problem.members,
         random=np.array([seed], dtype=np.int64),
         cache=empty_cache(problem) if table is None else None,
@@ -232,7 +230,7 @@ def dual_slopes(
     """
     beta = state.beta[rows]
     offsets = state.offsets[problem.group_of[rows]]
-    slope = problem.y[rows] - state.f[rows] - state.ridge[rows] * beta - offsets
+    slope = problem.y[rows] - state.f[rows] - offsets
     if problem.tube == 0.0:
         return slope, slope
     tube = problem.tube

@@ -4,9 +4,9 @@ product.
 With ``beta = C a`` and ``f = K beta`` the negated dual of a hinge-like loss is the quadratic
 program
 
-    min  (1/2) beta' (K + diag(r)) beta - y' beta + t sum_i |beta_i|     low <= beta <= high
+    min  (1/2) beta' K beta - y' beta + t sum_i |beta_i|     low <= beta <= high
 
-with gradient ``g = f + r beta - y`` beside the absolute values, which only a loss with a tube has.
+with gradient ``g = f - y`` beside the absolute values, which only a loss with a tube has.
 A free intercept adds ``sum_i beta_i = 0``; other machines give other sums, a sum for each group of
 rows.
 
@@ -165,10 +165,9 @@ class Decomposition(SolverBase):
         order = problem.group_order
         starts = np.searchsorted(problem.group_of[order], np.arange(len(problem.all_groups) + 1))
         beta = state.beta[order]
-        ridge = state.ridge[order]
         y = problem.y[order]
-        # The gradient g = f + r beta - y of the quadratic program.
-        g = state.f[order] + ridge * beta - y
+        # The gradient g = f - y of the quadratic program.
+        g = state.f[order] - y
         program = whole_program(problem, state, order, starts)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         # End at the violation that usually proves the gap; if that was not enough, at a tenth of
@@ -181,11 +180,11 @@ class Decomposition(SolverBase):
         while program.table.marks[NEEDED] >= 0:
             compute_rows(problem, program, g, beta)
             state.inner_steps += ascend(program, g, beta, accuracy, most_steps)
-        # Bring beta and f = g - r beta + y back into the order of the problem.
+        # Bring beta and f = g + y back into the order of the problem.
         new_beta = state.beta.copy()
         f = state.f.copy()
         new_beta[order] = beta
-        f[order] = g - ridge * beta + y
+        f[order] = g + y
         state.rows_touched += problem.n
         state.epochs = state.rows_touched / problem.n
         state.held = table_of(problem).evaluations
@@ -235,12 +234,11 @@ class Decomposition(SolverBase):
             Added to the kernel values of the table.
         """
         beta = state.beta[rows]
-        ridge = state.ridge[rows]
-        # All other rows act through the gradient g = f + r beta - y alone.
-        g = state.f[rows] + ridge * beta - problem.y[rows]
+        # All other rows act through the gradient g = f - y alone.
+        g = state.f[rows] - problem.y[rows]
         starts = np.searchsorted(problem.group_of[rows], np.arange(len(problem.all_groups) + 1))
         box = (state.low[rows], state.high[rows])
-        program = program_over(submatrix(table, slots, columns), ridge, box, problem.tube, starts)
+        program = program_over(submatrix(table, slots, columns), box, problem.tube, starts)
         program = program._replace(offset=offset)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         # Rows of a table: no more work than steps over all rows, so that the linear problem is not
@@ -416,7 +414,6 @@ def whole_program(
     held.table.marks[NEEDED] = ABSENT
     return QuadraticProgram(
         table=held.table,
-        ridge=state.ridge[order],
         low=state.low[order],
         high=state.high[order],
         tube=problem.tube,

@@ -21,7 +21,7 @@ from saddlesvm.kernel.fit_kernel import fit_kernel
 from saddlesvm.kernel.kernel_fits import make_kernel_solver
 from saddlesvm.kernel.kernel_fitted import held_machine, weigh_features
 from saddlesvm.kernel.nu_machines import PLAIN, Machine
-from saddlesvm.problem.loss import Loss, has_bounded_slopes, loss_name
+from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime.allowed import (
     FINITE,
     NO_LIMIT,
@@ -184,12 +184,3 @@ def has_hard_margin(machine: object) -> bool:
     C = getattr(machine, "C", 1.0)
     is_infinite = isinstance(C, NUMBER) and bool(math.inf == C)
     return is_infinite and getattr(machine, "lam", None) is None
-
-
-def check_hard_margin(machine: object, loss: Loss) -> None:
-    """Raise ValueError if C is infinite and multipliers have no bounds, or depend on any C."""
-    plain: Any = loss
-    if has_hard_margin(machine) and (plain.ridge() or not has_bounded_slopes(loss)):
-        raise ValueError(
-            f"C=inf needs a piecewise linear loss, such as the hinge; got {loss_name(loss)!r}"
-        )

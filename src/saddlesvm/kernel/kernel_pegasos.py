@@ -6,7 +6,7 @@ alpha_j y_j k(x_j, .)``, it adds one to ``alpha_i``. Here the sums ``sum_j alpha
 are kept for all rows i: a visit without a violation then costs nothing, and with a violation
 a kernel row. Kernel rows that the next draws will need are computed in blocks.
 
-The smooth hinge adds ``-phi'(f_i)`` in place of ``y_i`` (section 5). Row weights scale what is
+A loss of targets adds ``-phi'(f_i)`` in place of ``y_i`` (section 5). Row weights scale what is
 added. A batch of k rows is judged by the same f and counts 1 / k a row. A free intercept takes
 sub-gradient steps of its own (section 6); the model gets the best intercept for the last iterate
 instead.
@@ -23,7 +23,7 @@ from saddlesvm.kernel.kernel_certificate import nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.row_blocks import RowCache
 from saddlesvm.problem.certificate import KernelPoint, Point
-from saddlesvm.problem.loss import has_bounded_slopes, subgradient
+from saddlesvm.problem.loss import subgradient
 from saddlesvm.problem.sums import dual_of_margins
 from saddlesvm.problem.terms import Pointwise, weight_of
 from saddlesvm.runtime.clock import clock
@@ -178,18 +178,11 @@ class KernelPegasos(SolverBase):
         Raises
         ------
         ValueError
-            The machine has a nu, the kernel rows of a batch do not fit into the cache, or the loss
-            has unbounded slopes: without the projection of section 2, which would need the norm of
-            w, the first steps then run away.
+            The machine has a nu, or the kernel rows of a batch do not fit into the cache.
         """
         if problem.views is not None or not problem.intercept.homogeneous:
             raise ValueError(
                 "kernel Pegasos does not solve the machines with nu: use solver='auto'"
-            )
-        if not has_bounded_slopes(problem.loss):
-            raise ValueError(
-                "kernel Pegasos needs a loss with bounded slopes: use loss='hinge' or another "
-                "solver"
             )
         cache = RowCache(problem.row_source, problem.cache_size, problem.offset)
         # A batch needs the kernel rows of all its violations at once.

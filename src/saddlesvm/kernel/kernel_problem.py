@@ -100,10 +100,10 @@ def can_share_matrix(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
 def has_kernel_solver(loss: object) -> bool:
     """Return True if kernel solvers take a loss, or its class.
 
-    Its conjugate is ``phi*(-a) = t |a| - a y + r a^2 / 2`` within the bounds of a, for the numbers
-    r and t of its methods ``ridge()`` and, if t is not zero, ``tube()``.
+    Its conjugate is ``phi*(-a) = t |a| - a y`` within the bounds of a, for the number t of its
+    method ``tube()``.
     """
-    return hasattr(loss, "ridge")
+    return hasattr(loss, "tube")
 
 
 def check_kernel_loss(loss: Loss) -> Loss:
@@ -141,7 +141,7 @@ class KernelProblem(Weighted):
     weights : ndarray of shape (n,) or (0,), float64
         Positive row weights; empty when all are 1.
     loss : Loss
-        A loss with a ``ridge``, such as the hinge.
+        A loss with a ``tube``, such as the hinge.
     C : float
     n_lambda : int
         Number of rows that define ``lambda = 1 / (n C)``: all of them, and rows of weight zero
@@ -254,14 +254,6 @@ class KernelProblem(Weighted):
         """Lower and upper bounds of ``a_i``, shape (n,) each."""
         return box_of(self.loss, self.y, self.weights)
 
-    def ridge(self) -> np.ndarray:
-        """Return the conjugate's term on the kernel's diagonal, shape (n,); 0 for the hinge."""
-        # r / (C s_i): the conjugate's r a_i^2 / (2 s_i), as a function of beta_i = C a_i.
-        loss: Any = self.loss
-        if not loss.ridge():
-            return np.zeros(self.n)
-        return loss.ridge() / (self.C * self.row_weights)
-
     @property
     def is_regression(self) -> bool:
         """Whether the rows have targets instead of labels."""
@@ -271,8 +263,6 @@ class KernelProblem(Weighted):
     def tube(self) -> float:
         """Return what the conjugate charges for each unit of ``|beta_i|``; often zero."""
         loss: Any = self.loss
-        if not hasattr(loss, "tube"):
-            return 0.0
         return float(loss.tube())
 
     @cached_property

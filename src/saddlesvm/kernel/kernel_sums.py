@@ -34,7 +34,7 @@ from saddlesvm.problem.bounds import (
     sums_of_values,
 )
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.problem.loss import Loss, Shape, traits_of
+from saddlesvm.problem.loss import Loss, traits_of
 from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.terms import weight_of
 from saddlesvm.runtime.compiled import inlined, kernel
@@ -99,87 +99,74 @@ class JudgedRows(NamedTuple):
 class BoxedLoss(NamedTuple):
     """Any loss that kernel solvers take, by its numbers: compiled code has the same text for all.
 
-    ``phi*(-a) = tube |a| - a y + ridge a^2 / 2`` between two bounds of a, so that with u = y - z
+    ``phi*(-a) = tube |a| - a y`` between two bounds of a, so that with u = y - z
 
-        phi(z) = max_a  a u - tube |a| - ridge a^2 / 2,    a = soft(u, tube) / ridge  in its bounds.
+        phi(z) = max_a  a u - tube |a|,    a at a bound, or zero if |u| <= tube.
 
     Attributes
     ----------
-    tube, ridge : float
+    tube : float
     least, most : float
         The bounds of a if y is at most 0.
     low, high : float
         The bounds if y is positive.
-    kinked : bool
-        It has kinks, and no curvature.
     residual : bool
         It depends on ``z - y`` only.
     """
 
     tube: float
-    ridge: float
     least: float
     most: float
     low: float
     high: float
-    kinked: bool
     residual: bool
 
 
 def boxed_loss(loss: Any) -> BoxedLoss:
-    """Return the numbers of a loss with a ``ridge``."""
+    """Return the numbers of a loss with a ``tube``."""
     least, most = loss.bounds(-1.0, 1.0)
     low, high = loss.bounds(1.0, 1.0)
     return BoxedLoss(
-        tube=float(loss.tube()) if hasattr(loss, "tube") else 0.0,
-        ridge=float(loss.ridge()),
+        tube=float(loss.tube()),
         least=float(least),
         most=float(most),
         low=float(low),
         high=float(high),
-        kinked=traits_of(loss).shape is Shape.KINKED,
         residual=traits_of(loss).task == "regression",
     )
 
 
 @inlined
-def best_dual(loss: BoxedLoss, u: float, y: float) -> tuple[float, bool]:
-    """Return the dual variable of a margin of weight 1, and whether the loss bends there."""
-    low = loss.low if y > 0.0 else loss.least
-    high = loss.high if y > 0.0 else loss.most
-    beyond = max(u - loss.tube, 0.0) + min(u + loss.tube, 0.0)
-    if loss.ridge > 0.0:
-        a = min(max(beyond / loss.ridge, low), high)
-        return a, a != 0.0 and low < a < high
-    # Without curvature the answer is at a bound, or anywhere at a kink.
-    if beyond > 0.0:
-        return high, False
-    if beyond < 0.0:
-        return low, False
-    return 0.0, False
+def best_dual(loss: BoxedLoss, u: float, y: float) -> float:
+    """Return the dual variable of a margin of weight 1: at a bound, or anywhere at a kink."""
+    if u > loss.tube:
+        return loss.high if y > 0.0 else loss.most
+    if u < -loss.tube:
+        return loss.low if y > 0.0 else loss.least
+    return 0.0
 
 
 @inlined
 def loss_value(loss: BoxedLoss, u: float, y: float) -> float:
     """Return the loss of a row of weight 1, the maximum over its dual variable."""
-    a, _ = best_dual(loss, u, y)
-    return a * u - loss.tube * abs(a) - 0.5 * loss.ridge * a * a
+    a = best_dual(loss, u, y)
+    return a * u - loss.tube * abs(a)
 
 
 @inlined
-def conjugate_value(loss: BoxedLoss, a: float, y: float, s: float) -> float:
-    """Return what a row of weight s subtracts from the dual, within its bounds."""
-    return loss.tube * abs(a) - a * y + 0.5 * loss.ridge * a * a / s
+def conjugate_value(loss: BoxedLoss, a: float, y: float) -> float:
+    """Return what a row subtracts from the dual, within its bounds."""
+    return loss.tube * abs(a) - a * y
 
 
 @kernel
 def best_offsets(
     judged: JudgedRows, loss: BoxedLoss, live: np.ndarray, f: np.ndarray, offsets: np.ndarray
 ) -> None:  # fmt: skip
-    """Find the best offset of each group of the problems `live`, by guarded Newton steps.
+    """Find the best offset of each group of the problems `live`, by bisection.
 
-    If all of an interval is best, for a loss with kinks, it is the middle, as in LIBSVM: no slope
-    changes between two kinks.
+    If all of an interval is best, it is the middle, as in LIBSVM: no slope changes between two
+    kinks.
 
     Parameters
     ----------
@@ -198,35 +185,29 @@ def best_offsets(
             width = 1.0
             flat = NEAR * (end - first + abs(total))
             while width < FAR:
-                # The slope of the objective in b, and its second derivative but for the ridge.
+                # The slope of the objective in b.
                 slope = total
-                bend = 0.0
                 for i in range(first, end):
                     y = judged.y[i]
                     s = weight_of(judged.weights, i)
-                    a, within = best_dual(loss, y - f[i] - b, y)
-                    slope -= s * a
-                    bend += s if within else 0.0
-                if abs(slope) <= (flat if loss.kinked else 0.0):
+                    slope -= s * best_dual(loss, y - f[i] - b, y)
+                if abs(slope) <= flat:
                     break
                 # The best offset lies between low and high.
                 if slope > 0.0:
                     high = b
                 else:
                     low = b
-                # Newton's step; if it leaves the bracket, the middle, or a wider step while an end
-                # is open.
-                aim = b - slope * loss.ridge / bend if bend > 0.0 else FAR
-                if not low < aim < high:
-                    is_open = low == -FAR or high == FAR
-                    aim = b - math.copysign(width, slope) if is_open else 0.5 * (low + high)
-                    width *= 2.0
+                # The middle, or a wider step while an end is open.
+                is_open = low == -FAR or high == FAR
+                aim = b - math.copysign(width, slope) if is_open else 0.5 * (low + high)
+                width *= 2.0
                 if abs(aim - b) <= ROUNDING * (1.0 + abs(b)):
                     break
                 b = aim
             offsets[k, group] = b
             # A flat stretch ends at the nearest kinks: take its middle.
-            if loss.kinked and abs(slope) <= flat:
+            if abs(slope) <= flat:
                 below = -FAR
                 above = FAR
                 near = NEAR * (1.0 + abs(b))
@@ -301,7 +282,7 @@ def add_leaf(
         length = judged.lengths[i]
         label = abs(y) if loss.residual else 0.0
         u = y - f - offset
-        conjugate = conjugate_value(loss, a, y, s)
+        conjugate = conjugate_value(loss, a, y)
         paid += s * loss_value(loss, u, y)
         conjugates += conjugate
         charged += abs(conjugate)
@@ -328,7 +309,7 @@ def add_leaf(
             top = judged.top[i]
             own[ROOM] += top - a
             own[ROOM_LENGTH] += (top - a) * length
-            own[CHARGED_AT_TOP] += abs(conjugate_value(loss, top, y, s))
+            own[CHARGED_AT_TOP] += abs(conjugate_value(loss, top, y))
     sums[PAID] += paid
     sums[CONJUGATES] += conjugates
     sums[CHARGED] += charged

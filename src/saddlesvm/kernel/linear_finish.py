@@ -2,12 +2,12 @@
 
 If C is huge, steps along pairs of variables creep: each gains a little of an objective that hardly
 bends. With ``K = L L'``, rank r, the kernel problem is the linear problem over the rows of L, which
-takes some fifteen steps of the interior point method whatever C is, or more of Newton's method with
-a squared loss and a huge C (:mod:`saddlesvm.solvers.small`). Its dual point is a dual point of the
-kernel problem, and shows which variables are at their bounds. Linear equations give the others.
+takes some fifteen steps of the interior point method (:mod:`saddlesvm.solvers.small`), whatever C
+is. Its dual point is a dual point of the kernel problem, and shows which variables are at their
+bounds. Linear equations give the others.
 With ``f = K beta``, the free variables F of an optimum solve
 
-    (K + diag(r))_FF d + b = (y - f - r beta -+ tube)_F,        sum d = what the sum of beta lacks,
+    K_FF d + b = (y - f -+ tube)_F,        sum d = what the sum of beta lacks,
 
 the second if the intercept is free. A step goes along d as far as the bounds allow. The variables
 that reach a bound stay there, and the others are solved for again: the step of an active-set
@@ -28,19 +28,18 @@ from scipy.linalg.lapack import dposv, dpstrf
 from saddlesvm.kernel.kernel_certificate import nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.problem.intercepts import Absent, Intercept
-from saddlesvm.problem.loss import has_array_methods, has_bounded_slopes, is_smooth
+from saddlesvm.problem.loss import has_array_methods
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.small.dense import Small
-from saddlesvm.solvers.small.small_solver import DENSE, INTERIOR, solve_together
+from saddlesvm.solvers.small.small_solver import INTERIOR, solve_together
 
 RANK = 1e-14  # share of the largest k(x, x) below which a pivot counts as zero
 # Updates of slopes, in pair steps, that take as long as twenty Newton steps on nothing (measured)
 FIXED = 2e6
 OF_STEP = 40  # updates that a pair step takes besides those of its rows (measured)
-# Newton's method with a squared loss takes some 20 more for each factor of 100 in C
-MOST_STEPS = 300
+MOST_STEPS = 300  # of the interior point method (guessed)
 # On the diagonal, relative to the largest k(x, x): what has no curvature goes to its bounds
 RIDGE = 1e-12
 TURNS = 3  # full steps, each of which corrects the rounding of the one before
@@ -48,11 +47,8 @@ TURNS = 3  # full steps, each of which corrects the rounding of the one before
 
 def can_finish(problem: KernelProblem) -> bool:
     """Return True if a linear problem over a factor of the matrix is the same problem."""
-    loss = problem.loss
     has_plain_rows = problem.table is not None and problem.views is None and not problem.groups
-    return (
-        has_plain_rows and has_array_methods(loss) and (is_smooth(loss) or has_bounded_slopes(loss))
-    )
+    return has_plain_rows and has_array_methods(problem.loss)
 
 
 def work_of(problem: KernelProblem) -> float:
@@ -89,9 +85,8 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
     linear = make_problem(
         rows, problem.y, problem.loss, C=problem.C, weights=weights, intercept=intercept
     )
-    phase = DENSE if is_smooth(problem.loss) else INTERIOR
     with blas_for(0.0), np.errstate(all="ignore"):
-        best = solve_together(phase, Small(linear), relative_gap, MOST_STEPS)
+        best = solve_together(INTERIOR, Small(linear), relative_gap, MOST_STEPS)
     alpha = linear.scatter(best.a[0])
     if not np.isfinite(alpha).all():
         return None
@@ -135,7 +130,6 @@ def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
     assert held is not None
     beta = beta.copy()
     low, high = problem.box()
-    ridge = problem.ridge()
     if problem.tube:
         # The slope jumps at zero: each variable stays on its side.
         low = np.where(beta > 0.0, 0.0, low)
@@ -152,9 +146,9 @@ def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         # The right-hand side: the slope of the dual along each free variable.
         rows = held.rows(free)
         f = rows @ beta + problem.offset * beta.sum()
-        slope = problem.y[free] - f - ridge[free] * beta[free] - problem.tube * np.sign(beta[free])
+        slope = problem.y[free] - f - problem.tube * np.sign(beta[free])
         K = rows[:, free] + problem.offset
-        K.flat[:: free.size + 1] += ridge[free] + RIDGE * largest
+        K.flat[:: free.size + 1] += RIDGE * largest
         # With a free intercept the sum of beta is given: the step makes up for what it lacks.
         lacking = None
         if problem.intercept.constrained:
@@ -177,7 +171,7 @@ def best_step(K: np.ndarray, slope: np.ndarray, lacking: float | None) -> np.nda
     Parameters
     ----------
     K : ndarray of shape (free, free)
-        With the ridge; overwritten.
+        Overwritten.
     slope : ndarray of shape (free,)
         Slopes of the dual.
     lacking : float, optional

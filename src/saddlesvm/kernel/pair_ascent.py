@@ -1,7 +1,7 @@
 """Dual coordinate ascent on the kernel matrix of a working set: one coordinate at a time, or a
 pair.
 
-It minimises ``(1/2) beta' (K + diag(ridge)) beta - y' beta + tube sum_i |beta_i|`` over a box. The
+It minimises ``(1/2) beta' K beta - y' beta + tube sum_i |beta_i|`` over a box. The
 callers pass the gradient `g` of the part without absolute values; `beta` and `g` are changed in
 place.
 
@@ -60,7 +60,7 @@ class QuadraticProgram(NamedTuple):
     ----------
     table : KernelTable
         Kernel values of m points, or of fewer if rows are signed views of the same points.
-    ridge, low, high : ndarray of shape (m,)
+    low, high : ndarray of shape (m,)
     tube : float
     starts : ndarray of shape (parts + 1,)
         First row of each part, and m.
@@ -75,7 +75,6 @@ class QuadraticProgram(NamedTuple):
     """
 
     table: KernelTable
-    ridge: np.ndarray
     low: np.ndarray
     high: np.ndarray
     tube: float
@@ -88,7 +87,6 @@ class QuadraticProgram(NamedTuple):
 
 def program_over(
     K: np.ndarray,
-    ridge: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray],
     tube: float,
     starts: np.ndarray,
@@ -97,7 +95,7 @@ def program_over(
     columns = starts[:-1]
     signs = np.ones(columns.size)
     groups = np.arange(starts.size)
-    return QuadraticProgram(whole_table(K), ridge, *bounds, tube, starts, columns, signs, groups)
+    return QuadraticProgram(whole_table(K), *bounds, tube, starts, columns, signs, groups)
 
 
 @allocating_kernel
@@ -159,11 +157,10 @@ def ascend_singly(
     They end at a violation of at most `accuracy`, after `most` steps, or if a kernel row must be
     computed elsewhere.
 
-    ``s_t = clip(soft(beta_t - g_t / q_t, tube / q_t)) - beta_t`` with ``q_t = K_tt + r_t`` gains
+    ``s_t = clip(soft(beta_t - g_t / q_t, tube / q_t)) - beta_t`` with ``q_t = K_tt`` gains
     ``-s_t g_t - q_t s_t^2 / 2``, and what the absolute value falls by.
     """
     table = program.table
-    ridge = program.ridge
     low = program.low
     high = program.high
     tube = program.tube
@@ -180,7 +177,7 @@ def ascend_singly(
             down = slope_down(g[t], beta[t], tube)
             if (up < 0.0 and beta[t] < high[t]) or (down > 0.0 and beta[t] > low[t]):
                 # The minimum along the coordinate: a soft threshold, cut to the box.
-                q = max(diagonal[t] + offset + ridge[t], TAU)
+                q = max(diagonal[t] + offset, TAU)
                 aim = soft_threshold(beta[t] - g[t] / q, tube / q)
                 move = min(max(aim, low[t]), high[t]) - beta[t]
                 gain = -move * (g[t] + 0.5 * q * move) - tube * (abs(beta[t] + move) - abs(beta[t]))
@@ -198,7 +195,6 @@ def ascend_singly(
         row = table.values[table.slots[i]]
         for t in range(g.size):
             g[t] += s * (row[t] + offset)
-        g[i] += s * ridge[i]
     return most
 
 
@@ -447,7 +443,6 @@ def pair_steps(
         Overwritten: the least slope upwards and the largest downwards, in each group.
     """
     table = program.table
-    ridge = program.ridge
     low = program.low
     high = program.high
     tube = program.tube
@@ -456,11 +451,11 @@ def pair_steps(
     curvature = room[0]
     up = room[1]
     down = room[2]
-    # The curvature K_tt + r_t of each coordinate, and what a tube adds to its slopes.
+    # The curvature K_tt of each coordinate, and what a tube adds to its slopes.
     for part in range(columns.size):
         for t in range(starts[part], starts[part + 1]):
             point = columns[part] + t - starts[part]
-            curvature[t] = table.diagonal[point] + ridge[t]
+            curvature[t] = table.diagonal[point]
             up[t], down[t] = slopes_of_tube(beta[t], low[t], high[t], tube)
     # The first pass moves nothing: it finds the extremes of the gradient as it is.
     step = 0
@@ -489,9 +484,7 @@ def pair_steps(
         beta[j] = floor if s == room_j else beta[j] - s
         up[i], down[i] = slopes_of_tube(beta[i], low[i], high[i], tube)
         up[j], down[j] = slopes_of_tube(beta[j], low[j], high[j], tube)
-        # The ridge changes two slopes now; the kernel rows follow in the next pass.
-        g[i] += s * ridge[i]
-        g[j] -= s * ridge[j]
+        # The next pass adds the kernel rows to the gradient.
         slot_i = table.slots[point_of(i, starts, columns)]
         slot_j = table.slots[point_of(j, starts, columns)]
         move = s * sign

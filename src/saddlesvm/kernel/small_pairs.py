@@ -80,8 +80,8 @@ class Programs(NamedTuple):
         The first part of each group, and the number of parts.
     tube : float
         See :class:`~saddlesvm.kernel.kernel_problem.KernelProblem`.
-    low, high, ridge : ndarray of shape (rows,)
-        The box of beta, and what is added to the diagonal.
+    low, high : ndarray of shape (rows,)
+        The box of beta.
     bases : ndarray of shape (3, rows)
         See :class:`~saddlesvm.kernel.kernel_errors.KernelErrors`.
     mixing : ndarray of shape (problems, 3, 3)
@@ -100,7 +100,6 @@ class Programs(NamedTuple):
     tube: float
     low: np.ndarray
     high: np.ndarray
-    ridge: np.ndarray
     bases: np.ndarray
     mixing: np.ndarray
     leaves: np.ndarray
@@ -194,10 +193,6 @@ class PairsTask:
             weights=row_weights,
             C=self.C,
         )
-        # A loss with curvature adds r / (C s_i) to the diagonal.
-        ridge = np.zeros(y.size)
-        if loss.ridge:
-            ridge = loss.ridge / (self.C * s)
         programs = Programs(
             table=table,
             judged=judged,
@@ -209,7 +204,6 @@ class PairsTask:
             tube=loss.tube,
             low=low,
             high=high,
-            ridge=ridge,
             bases=self.errors.bases[:, points],
             mixing=np.array([mixing[m] for m in counts]),
             leaves=np.array([leaf_of(m) for m in counts]),
@@ -268,7 +262,6 @@ def program_of(programs: Programs, k: int, first: int, end: int) -> QuadraticPro
     """Return the quadratic program of problem k, with the rows from `first` to `end`."""
     return QuadraticProgram(
         programs.table,
-        programs.ridge[first:end],
         programs.low[first:end],
         programs.high[first:end],
         programs.tube,
@@ -358,11 +351,10 @@ def estimate_gap(
         for i in range(judged.groups[k, group], judged.groups[k, group + 1]):
             y = judged.y[i]
             s = weight_of(judged.weights, i)
-            # g = f + r beta - y
-            u = programs.ridge[i] * beta[i] - g[i]
-            paid += s * loss_value(loss, u - offset, y)
-            conjugates += conjugate_value(loss, beta[i] / judged.C, y, s)
-            squared_norm += beta[i] * (y - u)
+            # g = f - y
+            paid += s * loss_value(loss, -g[i] - offset, y)
+            conjugates += conjugate_value(loss, beta[i] / judged.C, y)
+            squared_norm += beta[i] * (g[i] + y)
             largest_norm += abs(beta[i]) * judged.lengths[i]
     # Given sums may leave nothing but w = 0, to which a fit of its own comes, too.
     if given != 0.0 and squared_norm <= ZERO_NORM * largest_norm * largest_norm:
@@ -472,7 +464,7 @@ class SmallPairs:
         """Lay the problems out, at zero or at a first point that has the given sums."""
         self.programs, self.points = self.task.lay_out(self.task.classes[np.asarray(self.problems)])
         judged = self.programs.judged
-        # The point of each problem: at zero the gradient g = f + r beta - y is -y.
+        # The point of each problem: at zero the gradient g = f - y is -y.
         self.beta = np.zeros(judged.y.size)
         self.g = -judged.y
         self.f = np.empty((2, judged.y.size))

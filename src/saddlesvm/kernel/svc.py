@@ -21,12 +21,10 @@ from saddlesvm.kernel.kernel_fitted import (
     held_machine,
     score_problems,
 )
-from saddlesvm.kernel.kernel_machine import KernelMachine, check_hard_margin
-from saddlesvm.kernel.kernel_problem import check_kernel_loss
+from saddlesvm.kernel.kernel_machine import KernelMachine
 from saddlesvm.kernel.nu_machines import Machine, NuClassification
 from saddlesvm.multiclass.sub_problems import Pairs
 from saddlesvm.problem.losses import Loss, make_loss
-from saddlesvm.problem.margin_losses import ClassificationLoss
 from saddlesvm.runtime.allowed import (
     CLASS_WEIGHT,
     HARD_STRENGTH,
@@ -121,9 +119,6 @@ class SVC(ClassifierMixin, KernelMachine):
     keep : {"best", "last"}, default="best"
         "best": the best certified model of the fit. "last": the solver's last point, bit for bit,
         whatever its objective, with the gap of that point.
-    loss : str or Loss, default="hinge"
-        "hinge", "squared_hinge" or "smooth_hinge" (``"smooth_hinge:width=0.5"``). scikit-learn has
-        only "hinge".
     solver : str or solver object, default="auto"
         "auto" is dual ascent over large working sets of chosen rows
         (:mod:`saddlesvm.kernel.decomposition`); "kernel-pegasos" and
@@ -212,7 +207,6 @@ class SVC(ClassifierMixin, KernelMachine):
     C: float = 1.0
     lam: float | None = None
     intercept: Intercept = "free"
-    loss: ClassificationLoss | Loss | type[Loss] = "hinge"
 
     _allowed: ClassVar[dict[str, Allowed]] = (
         KernelMachine._allowed
@@ -259,9 +253,7 @@ class SVC(ClassifierMixin, KernelMachine):
         return choose_classes(fitted, X, self.break_ties)
 
     def _make_loss(self) -> Loss:
-        loss = check_kernel_loss(make_loss(self.loss, task="classification"))
-        check_hard_margin(self, loss)
-        return loss
+        return make_loss("hinge")
 
     _pose = pose_pairs
 

@@ -13,7 +13,7 @@ from saddlesvm.estimators.base import Training
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.kernel.kernel_fitted import held_machine, score_problems
-from saddlesvm.kernel.kernel_machine import KernelMachine, check_hard_margin
+from saddlesvm.kernel.kernel_machine import KernelMachine
 from saddlesvm.kernel.kernel_problem import check_kernel_loss
 from saddlesvm.kernel.nu_machines import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -65,8 +65,7 @@ class SVR(RegressorMixin, KernelMachine):
 callbacks, warm_start, checkpoint
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
-        "epsilon_insensitive", as in scikit-learn; or "squared_epsilon_insensitive", "absolute",
-        "squared" (kernel ridge regression), "huber:delta=1.0", "pinball:tau=0.5" (the quantile
+        "epsilon_insensitive", as in scikit-learn; or "absolute", "pinball:tau=0.5" (the quantile
         `tau`).
 
     Attributes
@@ -115,9 +114,7 @@ callbacks, warm_start, checkpoint
         return score_problems(held_machine(self), X)[:, 0]
 
     def _make_loss(self) -> Loss:
-        loss = check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
-        check_hard_margin(self, loss)
-        return loss
+        return check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
 
 
 @register_estimator(task="regression", linear=False)

@@ -63,7 +63,7 @@ class Hinge(NamedTuple):
     def largest_curvature(self) -> float:
         return INF
 
-    def ridge(self) -> float:
+    def tube(self) -> float:
         return 0.0
 
 
@@ -107,9 +107,6 @@ class SquaredHinge(NamedTuple):
 
     def largest_curvature(self) -> float:
         return 2.0
-
-    def ridge(self) -> float:
-        return 0.5
 
     def corners(self) -> tuple[float, ...]:
         return (1.0,)
@@ -164,9 +161,6 @@ class SmoothHinge(NamedTuple):
 
     def largest_curvature(self) -> float:
         return 1.0 / self.width
-
-    def ridge(self) -> float:
-        return self.width
 
     def corners(self) -> tuple[float, ...]:
         return 1.0 - self.width, 1.0

@@ -55,9 +55,6 @@ class Squared(NamedTuple):
     def largest_curvature(self) -> float:
         return 2.0
 
-    def ridge(self) -> float:
-        return 0.5
-
     def corners(self) -> tuple[float, ...]:
         return ()
 
@@ -94,7 +91,7 @@ class Absolute(NamedTuple):
     def largest_curvature(self) -> float:
         return INF
 
-    def ridge(self) -> float:
+    def tube(self) -> float:
         return 0.0
 
 
@@ -138,9 +135,6 @@ class EpsilonInsensitive(NamedTuple):
     def largest_curvature(self) -> float:
         return INF
 
-    def ridge(self) -> float:
-        return 0.0
-
     def tube(self) -> float:
         return self.epsilon
 
@@ -183,12 +177,6 @@ class SquaredEpsilonInsensitive(NamedTuple):
 
     def largest_curvature(self) -> float:
         return 2.0
-
-    def ridge(self) -> float:
-        return 0.5
-
-    def tube(self) -> float:
-        return self.epsilon
 
     def corners(self) -> tuple[float, ...]:
         return -self.epsilon, self.epsilon
@@ -236,9 +224,6 @@ class Huber(NamedTuple):
         return -self.delta * s, self.delta * s
 
     def largest_curvature(self) -> float:
-        return 1.0
-
-    def ridge(self) -> float:
         return 1.0
 
     def corners(self) -> tuple[float, ...]:
@@ -293,5 +278,5 @@ class Pinball(NamedTuple):
     def largest_curvature(self) -> float:
         return INF
 
-    def ridge(self) -> float:
+    def tube(self) -> float:
         return 0.0
