@@ -44,7 +44,7 @@ def test_by_default_the_first_gap_is_an_error(
 ) -> None:
     assert main(["train", gaps[0]]) == 2
     error = capsys.readouterr().err
-    assert "line 5: column 'a': the value is missing ('')" in error and "--missing drop leaves such rows out" in error
+    assert "line 5: column 'a': the value is missing ('')" in error and "leave such rows out (--missing drop)" in error
 
 
 def table_of(X: np.ndarray) -> Any:

@@ -99,7 +99,7 @@ def test_parquet(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1.0, 2.0], "y": ["u", None]}), path)
     fails(path, "row 2: the label is missing; every row needs one in 'y'")
     write_parquet(path, a=[1.0, np.inf], y=[0, 1])
-    fails(path, "row 2, feature 1 is inf")
+    fails(path, "row 2, column 'a' is inf")
     fails(path, "'a', 'y'", label="target")
     path.write_bytes(path.read_bytes()[:-10])
     fails(path, "Parquet")

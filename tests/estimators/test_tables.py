@@ -23,8 +23,10 @@ from saddlesvm import LinearSVC, load, save
 from saddlesvm.data import DataError
 from saddlesvm.data.frames import find_kinds, open_table
 from saddlesvm.data.kinds import choose_kinds
+from saddlesvm.data.reading import Reading
 from saddlesvm.estimators.column_passes import convert_table, stored_columns
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, feature_names, kinds_in
+from saddlesvm.estimators.training_data import read_training
 from saddlesvm.table import encoder, read
 from support.tables import adult_like, frame_of, notes, titanic_like
 
@@ -260,6 +262,34 @@ def test_a_table_larger_than_memory_is_encoded_by_parts_from_all_over_it(tmp_pat
     assert "word=w0" in names and "word=w5" in names
     assert abs(store.X - columns.transform(frame[["word", "x"]])).max() <= 1e-12
     assert store.shape[0] == n
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
+def test_a_compressed_table_is_encoded_like_the_plain_one(ending: str, tmp_path: Path) -> None:
+    """As many parts are learnt from: its size is that of its text, not of the packed file."""
+    n = 6000
+    frame = pd.DataFrame(
+        {"word": [f"w{k // 1000}" for k in range(n)], "x": np.arange(n) % 7.0, "label": np.arange(n) % 2}
+    )
+    stores = []
+    for name in ("t.csv", f"t.csv.{ending}"):
+        source = tmp_path / name
+        frame.to_csv(source, index=False)
+        file = open_table(str(source))
+        kinds = find_kinds(file, "label", {"word": "category"})
+        stores.append(convert_table(file, tmp_path / f"{name}.store", "label", kinds, memory=1 << 19))
+    assert abs(stores[0].X - stores[1].X).max() == 0.0
+
+
+def test_a_compressed_table_that_fills_the_memory_becomes_a_store(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"word": np.repeat(["yes", "no"], 80_000), "x": np.arange(160_000) % 7.0, "label": 1})
+    frame.loc[::2, "label"] = 0
+    source = tmp_path / "t.csv.gz"
+    frame.to_csv(source, index=False)
+    memory = 16 << 20
+    assert 12 * source.stat().st_size < memory  # of its packed bytes
+    table = read_training(str(source), Reading(memory=str(memory)))
+    assert table.store is not None
 
 
 @pytest.mark.parametrize("made", [adult_like, titanic_like, notes])

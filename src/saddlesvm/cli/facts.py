@@ -11,6 +11,7 @@ from sklearn.metrics import mean_absolute_error, r2_score
 
 from saddlesvm.cli.show import Facts, make_identifier
 from saddlesvm.data import Table
+from saddlesvm.data.data_table import ROUNDED, are_rounded
 from saddlesvm.estimators.register import entry_of
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.certificate import Certificate
@@ -48,7 +49,12 @@ def describe_data(table: Table) -> dict[str, object]:
         return facts
     values, counts = np.unique(table.y, return_counts=True)
     is_text = table.y.dtype.kind in "US"
-    if is_text or values.size <= max(MANY_CLASSES, table.n_rows // ROWS_A_CLASS):
+    are_few = values.size <= max(MANY_CLASSES, table.n_rows // ROWS_A_CLASS)
+    # Whole numbers of 2^53 or more may be several labels that were rounded to one.
+    is_rounded = are_rounded(table.y)
+    if is_rounded:
+        facts["labels"] = ROUNDED
+    if (is_text or are_few) and not is_rounded:
         sizes = zip(values, counts, strict=True)
         facts["classes"] = {str(value): int(count) for value, count in sizes}
     else:

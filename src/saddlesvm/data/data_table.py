@@ -5,6 +5,7 @@ Labels may arrive in blocks: their type and the number of classes are known only
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.rows.small_types import kept_type, widen
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ LONGEST_LABEL = 200  # characters; a guess
 MISSING_LABELS = frozenset({"", "?", "nan"})  # cells of a label column without a label
 _EXACT_IN_FLOAT32 = frozenset("?bBhHef")  # NumPy's codes of the types that float32 holds exactly
 _EXACT_WHOLE = 2.0**53  # float64 holds every whole number below this one
+ROUNDED = (
+    "whole numbers of 2^53 or more, of which numbers of 64 bits cannot hold all: write them as "
+    "text, with a letter before the digits"
+)
 _INT32_MAX = np.iinfo(np.int32).max
 
 
@@ -183,8 +188,10 @@ def float_type(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float64)
 
 
-def ready_matrix(X: Any, source: str, how: Reading) -> Any:
+def ready_matrix(X: Any, source: str, how: Reading, columns: Sequence[str] | None = None) -> Any:
     """Return a matrix in the layout of `Table.X`, copied only if it has another layout.
+
+    `columns` are the names of its columns, if it comes from a file that has them.
 
     float32 and float64 are kept unless `how.dtype` is another type, and so are float16,
     bfloat16, int8, uint8 and bool in dense matrices. Other integers of at most 16 bits become
@@ -219,9 +226,15 @@ def ready_matrix(X: Any, source: str, how: Reading) -> Any:
     allowed = np.isfinite(widen(values))
     if not allowed.all():
         row, feature, value = _first_refused(X, ~allowed)
-        raise DataError(
-            f"{source}: row {row + 1}, feature {feature + 1} is {value}; values must be finite"
-        )
+        if columns is None:
+            place = f"feature {feature + 1}"
+        else:
+            place = f"column {columns[feature]!r}"
+        advice = "values must be finite"
+        is_gap = columns is not None and math.isnan(value)
+        if is_gap:
+            advice = f"{advice}; {MISSING_ADVICE}"
+        raise DataError(f"{source}: row {row + 1}, {place} is {value}; {advice}")
     return _with_width(X, source, how.n_features)
 
 
@@ -308,6 +321,11 @@ def ready_labels(y: LabelsLike, n_rows: int, source: str) -> np.ndarray:
 def are_whole(numbers: np.ndarray) -> bool:
     """Return True if all numbers are whole, and float64 holds their neighbours, too."""
     return bool(np.all((numbers == np.floor(numbers)) & (np.abs(numbers) < _EXACT_WHOLE)))
+
+
+def are_rounded(y: np.ndarray) -> bool:
+    """Return True for whole labels that float64 may have rounded: some are 2^53 or more."""
+    return bool(y.dtype.kind == "f" and (y == np.floor(y)).all())
 
 
 def check_classes(texts: Sequence[str], where: str) -> list[str]:

@@ -18,8 +18,8 @@ from saddlesvm.runtime.safe_text import one_line
 
 # What a user can do about a missing value; the end of several messages.
 MISSING_ADVICE = (
-    "--missing drop leaves such rows out, --missing mean or median fills them in "
-    "(in Python: saddlesvm.table)"
+    "saddlesvm train, path and convert leave such rows out (--missing drop), or fill them in "
+    "(--missing mean or median); saddlesvm.table does so in Python"
 )
 BUNDLED = ("banknote", "heart", "toy")  # names of the data sets that come with the package
 # The end of the name of a store that is being replaced.

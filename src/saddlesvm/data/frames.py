@@ -32,7 +32,7 @@ from saddlesvm.data.delimited import (
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, choose_kinds, find_other_type
 from saddlesvm.data.reading import COLUMN_FORMATS, Header, Label, Reading
-from saddlesvm.data.streams import open_bytes, reading
+from saddlesvm.data.streams import open_bytes, reading, text_size
 from saddlesvm.data.typed_columns import typed_frame
 from saddlesvm.runtime.extras import how_to_install
 
@@ -58,6 +58,8 @@ class TableFile:
     name, format : str
     n_bytes : int
         Size on the disk.
+    n_text_bytes : int
+        Size as text, if it is text; an estimate of a compressed file.
     names : list of str
         Names of all columns that are not left out; the second of two equal names ends with ".1",
         and columns without names are called "column 1", "column 2" and so on.
@@ -71,6 +73,7 @@ class TableFile:
     name: str
     format: str
     n_bytes: int
+    n_text_bytes: int
     names: list[str]
     parts: Callable[[int, Mapping[str, str]], Frames]
     line: Callable[[int], str]
@@ -158,12 +161,13 @@ def open_table(
         names = unique_names(layout.names)
         kept = [name for k, name in enumerate(names) if k not in layout.dropped]
         parts = partial(_read_csv, path, layout, names)
-        return TableFile(source, format, n_bytes, kept, parts, partial(_line_of, path, layout))
+        line = partial(_line_of, path, layout)
+        return TableFile(source, format, n_bytes, text_size(path), kept, parts, line)
     file = arrow_file(path, format)
     dropped = dropped_positions(drop, file.names, source)
     kept = [name for k, name in enumerate(file.names) if k not in dropped]
     parts = partial(_read_arrow, file, kept)
-    return TableFile(source, format, n_bytes, kept, parts, lambda row: f"row {row + 1}")
+    return TableFile(source, format, n_bytes, n_bytes, kept, parts, lambda row: f"row {row + 1}")
 
 
 def choose_label(

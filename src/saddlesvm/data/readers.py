@@ -19,7 +19,7 @@ from saddlesvm.data.data_table import (
 )
 from saddlesvm.data.errors import BUNDLED, DataError
 from saddlesvm.data.formats import read_rows
-from saddlesvm.data.reading import Label, Reading
+from saddlesvm.data.reading import COLUMN_FORMATS, Label, Reading
 from saddlesvm.data.store import Store
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def read_source(name: str, how: Reading, advance: Callable[[float], object] | No
     if format == "store":
         return _read_store(name, how)
     file, rows = read_rows(name, how, advance)
-    X = ready_matrix(rows.X, name, how)
+    has_columns = file.format in COLUMN_FORMATS
+    X = ready_matrix(rows.X, name, how, file.feature_names if has_columns else None)
     y = None
     if rows.y is not None:
         y = ready_labels(rows.y, X.shape[0], name)

@@ -50,7 +50,7 @@ def learn_columns(
         The parts hold no rows, or a text holds no words.
     """
     pandas = import_pandas(file.name)
-    stride = max(1, -(-file.n_bytes // (n_bytes * LEARNT_PARTS)))
+    stride = max(1, -(-file.n_text_bytes // (n_bytes * LEARNT_PARTS)))
     frames = []
     n_before = 0
     for number, (frame, _, share) in enumerate(file.read_typed(n_bytes, kinds)):

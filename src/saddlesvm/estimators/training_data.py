@@ -20,7 +20,7 @@ from saddlesvm.data import BUNDLED, DataError, Store, Table
 from saddlesvm.data.blocks import find_format
 from saddlesvm.data.column_positions import LABEL_NAMES
 from saddlesvm.data.conversion import convert_sources
-from saddlesvm.data.data_table import ready_labels
+from saddlesvm.data.data_table import ROUNDED, are_rounded, ready_labels
 from saddlesvm.data.frames import (
     choose_label,
     find_kinds,
@@ -143,7 +143,7 @@ def _read_table(source: str, reading: Reading, advance: Advance | None) -> Table
         memory = available_memory() // 2
     else:
         memory = memory_bytes(reading.memory)
-    if IN_MEMORY * file.n_bytes > memory:
+    if IN_MEMORY * file.n_text_bytes > memory:
         # Encode the table into a store, which is removed when nothing refers to it any more.
         folder = tempfile.mkdtemp(prefix="saddlesvm-")
         store = convert_table(
@@ -235,11 +235,8 @@ def check_class_labels(table: Table) -> None:
         f"for a regression name its loss, --loss with one of {losses}; "
         "for classes name their column with --label"
     )
-    if y.dtype.kind == "f" and (y == np.floor(y)).all():
-        raise DataError(
-            f"{table.source}: has whole labels{column} of 2^53 or more, of which numbers of 64 "
-            "bits cannot hold all: write them as text, with a letter before the digits"
-        )
+    if are_rounded(y):
+        raise DataError(f"{table.source}: the labels{column} are {ROUNDED}")
     if y.dtype.kind == "f":
         raise DataError(
             f"{table.source}: has {np.unique(y).size:,} different numbers with fractions for "
