@@ -120,6 +120,11 @@ class State:
     proves_itself: bool = False
 
     @property
+    def handover(self) -> Any:
+        """What has the weights `w` and multipliers `alpha` that another solver may begin at."""
+        return self
+
+    @property
     def heaviness(self) -> float:
         """The time of a certificate relative to that of a state of heaviness 1."""
         return 1.0

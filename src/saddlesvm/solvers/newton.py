@@ -211,6 +211,11 @@ class NewtonState(State):
     work: NewtonWork = field(default_factory=NewtonWork, repr=False)
 
     @property
+    def handover(self) -> Best:
+        """The best point so far, not the last one."""
+        return self.best
+
+    @property
     def is_stuck(self) -> bool:
         """Return True if passes only evaluate the last point again."""
         return self.stuck

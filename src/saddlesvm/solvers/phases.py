@@ -132,9 +132,9 @@ class ChosenState(State):
 
     @property
     def point(self) -> Point:
-        """Return the start of the next solver: the best point if it is kept, else the last."""
-        kept = getattr(self.inner, "best", self.inner)
-        return Point(kept.w.astype(np.float64), kept.alpha)
+        """Return the start of the next solver."""
+        start = self.inner.handover
+        return Point(start.w.astype(np.float64), start.alpha)
 
     @property
     def is_stuck(self) -> bool:
@@ -145,7 +145,7 @@ class ChosenState(State):
         """Copy the progress of the solver at work."""
         inner = self.inner
         self.w = inner.w
-        self.alpha = getattr(inner, "best", inner).alpha
+        self.alpha = inner.handover.alpha
         self.rows_touched = self.base_rows + inner.rows_touched
         self.epochs = self.base_epochs + inner.epochs
         self.estimate = inner.estimate

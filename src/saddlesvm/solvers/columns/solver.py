@@ -166,6 +166,11 @@ class ColumnsState(State):
     features: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     work: ColumnsWork = field(default_factory=ColumnsWork, repr=False)
 
+    @property
+    def handover(self) -> Best:
+        """The best point so far, not the last one."""
+        return self.best
+
 
 @dataclass(frozen=True)
 class Columns(SolverBase):
