@@ -150,7 +150,6 @@ def test_the_stack_of_callers_tells_who_waits(program: str, keyboard: Any) -> No
 
     assert stack_of("__main__", handled) and stack_of(f"{program}_of_mine", handled)
     assert not stack_of(program, handled) and not stack_of(f"{program}.inner", handled)
-    assert stack_of("sklearn.callback._support", handled)
     with raise_interrupts():
         assert not handled()
     assert handled()

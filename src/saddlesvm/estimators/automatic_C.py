@@ -30,7 +30,7 @@ from saddlesvm.estimators.leave_one_out import (
     estimate_rows,
 )
 from saddlesvm.estimators.path_search import PathSearch
-from saddlesvm.estimators.training import fit_copy
+from saddlesvm.estimators.solve import fit_copy
 from saddlesvm.runtime.allowed import (
     SHARE,
     STRENGTH,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamS
 import numpy as np
 from sklearn.utils import check_random_state
 
-from saddlesvm.estimators.scikit_learn import BaseEstimator, tear_down_after
+from saddlesvm.estimators.scikit_learn import BaseEstimator
 from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.outcome import Limits, Outcome, Trace
 from saddlesvm.multiclass.sub_problems import SubProblem
@@ -80,11 +80,6 @@ def option_of(estimator: object, name: str) -> Any:
     return getattr(estimator, name, WITHOUT[name])
 
 
-def has_callbacks(estimator: object) -> bool:
-    """Return True if scikit-learn's callbacks are set, or an outer estimator has some."""
-    return hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")
-
-
 @contextmanager
 def apply_limits(options: object) -> Iterator[None]:
     """End a fit by the `max_time` of its options, and report compilation if they are verbose."""
@@ -99,18 +94,17 @@ def apply_limits(options: object) -> Iterator[None]:
 def restore_on_error(
     fit: Callable[Concatenate[Itself, Given], Model],
 ) -> Callable[Concatenate[Itself, Given], Model]:
-    """Wrap a fit: if it raises, the estimator stays as it was; callbacks are torn down."""
+    """Wrap a fit: if it raises, the estimator stays as it was."""
 
     @functools.wraps(fit)
     def fit_or_restore(
         estimator: Itself, /, *arguments: Given.args, **options: Given.kwargs
     ) -> Model:
         before = dict(vars(estimator))
-        run = tear_down_after(fit) if has_callbacks(estimator) else fit
         try:
             with apply_limits(estimator):
                 compiled_before = seconds_compiling()
-                fitted = run(estimator, *arguments, **options)
+                fitted = fit(estimator, *arguments, **options)
             fitted.seconds_compiling_ = seconds_compiling() - compiled_before
         except BaseException:
             vars(estimator).clear()
@@ -250,16 +244,12 @@ class Estimator(BaseEstimator):
         check_options(self, self._allowed)
         self._strength()
 
-    def _limits(self, solver: SolverBase, is_watched: bool = False) -> Limits:
-        """Return when a fit stops; ValueError if it never would.
-
-        Scikit-learn's callbacks watch it, and may stop it, if `is_watched`.
-        """
+    def _limits(self, solver: SolverBase) -> Limits:
+        """Return when a fit stops; ValueError if it never would."""
         # -1 means no limit, as in scikit-learn's kernel machines.
         max_epochs = None if self.max_iter == -1 else self.max_iter
         is_limited = max_epochs is not None or self.max_time is not None or solver.ends_itself
-        may_be_stopped = self.callbacks or is_watched or has_callbacks(self)
-        if self.tol == self.gap == 0 and not (is_limited or may_be_stopped):
+        if self.tol == self.gap == 0 and not (is_limited or self.callbacks):
             raise ValueError(
                 "tol=0 never ends a fit: give gap, max_iter or max_time too, or a callback that "
                 "stops it"

@@ -37,8 +37,7 @@ from saddlesvm.estimators.fitted import Fitted, decide, former_fit, make_model
 from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.on_cluster import refuse_cluster, score_anywhere
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
-from saddlesvm.estimators.solve import fit_together
-from saddlesvm.estimators.training import fit_copy
+from saddlesvm.estimators.solve import fit_copy, fit_together
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import CHUNK_BYTES

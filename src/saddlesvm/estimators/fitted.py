@@ -211,7 +211,11 @@ class Fitted(FitFacts):
 
     def attributes(self) -> dict[str, Any]:
         """Return the public attributes of an estimator that holds this fit."""
-        found = super().attributes() | known_attributes(self.template, self.labels)
+        found = super().attributes()
+        if self.labels is not None:
+            found["multilabel_"] = self.several_labels
+            if self.labels.indicator:
+                found["indicator_"] = self.labels.indicator
         found["coef_"] = self.coef
         # As in scikit-learn, the weights for a single target are a vector.
         if self.single_target and not sparse.issparse(self.coef):
@@ -227,17 +231,6 @@ class Fitted(FitFacts):
 def known_features(template: Estimator) -> dict[str, object]:
     """Return what an estimator knows of its features."""
     return {name: vars(template)[name] for name in FEATURES if name in vars(template)}
-
-
-def known_attributes(template: Estimator, labels: Labels | None) -> dict[str, object]:
-    """Return the public attributes that are known before the weights: features and labels."""
-    found = known_features(template)
-    if labels is not None:
-        found["classes_"] = labels.classes
-        found["multilabel_"] = labels.indicator != ""
-        if labels.indicator:
-            found["indicator_"] = labels.indicator
-    return found
 
 
 def add_phases(phases: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_design
@@ -25,7 +24,6 @@ from saddlesvm.estimators.base import (
     Estimator,
     Labels,
     Training,
-    has_callbacks,
     option_of,
     restore_on_error,
 )
@@ -35,7 +33,6 @@ from saddlesvm.estimators.fitted import Fitted, fetch_weights, fitted_value, for
 from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.proof_files import write_proof
-from saddlesvm.estimators.scikit_learn import are_callbacks_installed, set_callbacks
 from saddlesvm.estimators.solve import fit_rows
 from saddlesvm.multiclass.splits import check_start
 from saddlesvm.problem.intercepts import InterceptName
@@ -223,8 +220,7 @@ class LinearModel(Estimator):
         # An ordinary fit, from the last one with warm_start; weights stay on the rows' device.
         if start is None and self.warm_start and self._fitted is not None:
             start = former_fit(fitted_value(self))
-        reported = self if has_callbacks(self) else None
-        fitted = fit_rows(self._options(), X, y, sample_weight, start=start, reported=reported)
+        fitted = fit_rows(self._options(), X, y, sample_weight, start=start)
         if not isinstance(X, np.ndarray) and is_on_device(X):
             return self._hold_on_device(fitted, X)
         return self._hold(fitted)
@@ -255,22 +251,6 @@ class LinearModel(Estimator):
         if not hasattr(self, "classes_") and len(dense) == 1:
             coef = dense[0]
         return self._show_weights(coef, dense)
-
-    @available_if(lambda estimator: are_callbacks_installed())
-    def set_callbacks(self, *callbacks: object) -> Self:
-        """Set scikit-learn's callbacks, in place of earlier callbacks; needs scikit-learn 1.9.
-
-        Parameters
-        ----------
-        *callbacks : objects with the methods of ``sklearn.callback.FitCallback``
-
-        Raises
-        ------
-        TypeError
-            An object is no callback.
-        """
-        set_callbacks(self, callbacks)
-        return self
 
     def top_features(
         self, n: int = 10, names: Iterable[object] | None = None, bounds: bool = False

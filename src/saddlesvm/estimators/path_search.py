@@ -29,7 +29,7 @@ from saddlesvm.estimators.fitted import (
     problem_C,
 )
 from saddlesvm.estimators.on_cluster import refuse_cluster
-from saddlesvm.estimators.training import fit_copy
+from saddlesvm.estimators.solve import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.splits import FormerFit

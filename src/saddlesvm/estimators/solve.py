@@ -1,7 +1,8 @@
 """The fit of a linear model: from rows and labels as a user gives them to the value that it leaves.
 
-:func:`fit_rows` fits all rows; :func:`fit_part` and :func:`fit_together` fit sub-problems over rows
-that are checked already, for folds and proofs.
+:func:`fit_rows` fits all rows, :func:`fit_copy` does so outside an estimator's own ``fit``;
+:func:`fit_part` and :func:`fit_together` fit sub-problems over rows that are checked already, for
+folds and proofs.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ from scipy import sparse
 
 from saddlesvm.data.door import Design, checked_data
 from saddlesvm.data.label_checks import has_columns
-from saddlesvm.estimators.base import Training, draw_seed, option_of
-from saddlesvm.estimators.fitted import Data, Fitted, gather_facts, known_attributes
+from saddlesvm.estimators.base import Training, apply_limits, draw_seed, option_of
+from saddlesvm.estimators.fitted import Data, Fitted, gather_facts
 from saddlesvm.estimators.scale_hint import scale_hint
-from saddlesvm.estimators.scikit_learn import FitTasks
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import splits, sub_problems
 from saddlesvm.multiclass.fits import Fits
@@ -37,6 +37,7 @@ from saddlesvm.rows.memory_plan import (
     does_not_fit,
     memory_bytes,
 )
+from saddlesvm.runtime.clock import seconds_compiling
 from saddlesvm.runtime.data_types import Matrix, RowsLike
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.newton import Newton
@@ -64,7 +65,6 @@ def fit_rows(
     sample_weight: ArrayLike | None = None,
     *,
     start: Start | None = None,
-    reported: object = None,
 ) -> Fitted:
     """Fit a linear model to all rows.
 
@@ -76,25 +76,18 @@ def fit_rows(
         As in :meth:`saddlesvm.LinearSVC.fit`.
     start : FormerFit, GivenWeights or GivenDuals, optional
         The starting point.
-    reported : estimator, optional
-        The estimator whose scikit-learn callbacks hear of the fit, if it has any.
     """
     template._check_options()
     design, y, sample_weight = checked_data(X, y, sample_weight, template, reset=True)
     training = template._pose(y, sample_weight, design.shape[0])
-    tasks = None
-    if reported is not None:
-        known = known_attributes(template, training.labels)
-        tasks = FitTasks(reported, known, design.X, y, sample_weight, len(training.problems))
-
-    results, linear = solve(template, design, training, tasks, start)
+    results, linear = solve(template, design, training, start)
 
     # What the fit leaves behind. Data in memory are kept for proofs that are asked for later.
     reads_blocks = linear.rows.in_files
     data = None
     if not (design.placed or reads_blocks):
         data = Data(design.X, y, sample_weight)
-    fitted = make_fitted(
+    return make_fitted(
         template,
         training,
         results,
@@ -104,16 +97,26 @@ def fit_rows(
         single_target=training.labels is None and not has_columns(y),
         data=data,
     )
-    if tasks is not None:
-        tasks.end(fitted.attributes)
-    return fitted
+
+
+def fit_copy(
+    template: Estimator,
+    X: RowsLike,
+    y: LabelsLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    **given: Any,
+) -> Fitted:
+    """Fit a model within the `max_time` of its template; :func:`fit_rows` has all arguments."""
+    with apply_limits(template):
+        compiled_before = seconds_compiling()
+        fitted = fit_rows(template, X, y, sample_weight, **given)
+    return replace(fitted, seconds_compiling=seconds_compiling() - compiled_before)
 
 
 def solve(
     template: Estimator,
     design: Design,
     training: Training,
-    tasks: FitTasks | None,
     start: Start | None,
 ) -> tuple[list[FitResult], LinearRows]:
     """Fit every sub-problem; warn, with hints, if any was not certified.
@@ -121,13 +124,9 @@ def solve(
     Returns the results, and the rows.
     """
     keeps_duals = not drops_duals(training, design.shape[0])
-    fits, linear = make_fits(template, design, training, start=start, is_watched=tasks is not None)
+    fits, linear = make_fits(template, design, training, start=start)
     linear.keeps_duals = keeps_duals
     fits.verbose = bool(template.verbose)
-    if template.callbacks or tasks is not None:
-        # The user's callbacks, and scikit-learn's.
-        given = template.callbacks or ()
-        fits.callbacks_of = lambda sub: [*given, *(tasks.callback(sub) if tasks else ())]
     results = fits.solve()
 
     worst = sub_problems.worst_outcome(results)
@@ -205,7 +204,6 @@ def make_fits(
     training: Training,
     ready: FitRows | None = None,
     start: Start | None = None,
-    is_watched: bool = False,
 ) -> tuple[Fits, LinearRows]:
     """Return the fits of the sub-problems, and their rows, in memory or block by block.
 
@@ -219,7 +217,7 @@ def make_fits(
     intercept = template._intercept_kind()
     options = {"weights": training.weights, "intercept": intercept, **template._problem_options()}
     seed = draw_seed(template.random_state)
-    limits = template._limits(solver, is_watched)
+    limits = template._limits(solver)
     if count > 1 or not design.is_small:
         demand_room_for_weights(design.shape[1] + 1, count)
 
@@ -256,6 +254,8 @@ def make_fits(
         checkpoint=template.checkpoint,
         seeded=isinstance(template.random_state, (int, np.integer)),
     )
+    if template.callbacks:
+        fits.callbacks_of = lambda sub: template.callbacks or ()
     return fits, linear
 
 
@@ -367,8 +367,6 @@ def fit_part(
         The starting point.
     """
     fits, linear = make_fits(template, Design(X), training, ready, start)
-    if template.callbacks:
-        fits.callbacks_of = lambda sub: template.callbacks or ()
     n = X.shape[0]
     C = linear.strength_for(n)
     return make_fitted(template, training, fits.solve(), n, C, reads_blocks=linear.rows.in_files)
@@ -399,7 +397,6 @@ def fit_together(
         start = GivenWeights(coef, np.hstack([fitted.intercept for fitted in before]))
     together = Training(subs, parts[0].loss, None, parts[0].labels)
     fits, linear = make_fits(template, Design(X), together, start=start)
-    fits.callbacks_of = lambda sub: template.callbacks or ()
     linear.keeps_duals = False
     results = fits.solve()
 

@@ -23,8 +23,6 @@ from types import FrameType
 PROGRAMS = frozenset(
     {"dask_ml", "imblearn", "joblib", "mlxtend", "multiprocessing", "optuna", "sklearn", "skopt"}
 )
-# scikit-learn's code around every fit that has its callbacks, also around a person's.
-DECORATORS = ("sklearn.callback",)
 # Seconds after one Ctrl-C in which the next one is meant for the program; a guess.
 IMPATIENCE = 5.0
 
@@ -57,7 +55,7 @@ def is_called_by_program(frame: FrameType | None) -> bool:
     """Return True if a frame or a caller of it is among :data:`PROGRAMS`."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] in PROGRAMS and not module.startswith(DECORATORS):
+        if module.partition(".")[0] in PROGRAMS:
             return True
         frame = frame.f_back
     return False
