@@ -50,6 +50,24 @@ def test_each_way_solves_the_equations(way: str, intercept: Any, kind: Any, layo
     assert np.linalg.norm(residual) <= left * np.linalg.norm(point.gradient)
 
 
+def test_equations_that_serve_again_sum_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    n, d = 300, 12
+    values = sparse.csr_array(random.standard_normal((n, d)) * (random.random((n, d)) < 0.5))
+    y = np.where(random.random(n) < 0.5, -1.0, 1.0)
+    problem = make_problem(as_rows(values, 1.0), y, make_loss("logistic"), C=2.0, intercept="regularized")
+    solver = Newton()
+    task = solver._task(problem, solver.init(problem, 0))
+    point = evaluate(task, 0.1 * random.standard_normal(d + 1), np.empty(0), 0.0)
+    equations = MemoryEquations(task)
+    equations.renew(point, np.empty(0), 0.0, 2.0)
+    first = equations.direction(point.gradient)
+    assert equations.way == "features"
+    monkeypatch.setattr(Memory, "gram", None)
+    monkeypatch.setattr(Memory, "multiply", None)
+    assert np.array_equal(equations.direction(point.gradient), first)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_a_factor_follows_the_bends_by_the_rows_that_changed(kind: Any) -> None:
     random = np.random.default_rng(1)

@@ -28,7 +28,8 @@ from saddlesvm.problem.problem import Problem, is_classification, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import DCD
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.newton import Newton
+from saddlesvm.solvers.newton import Newton, make_task
+from saddlesvm.solvers.task import STEEPEST
 from support import (
     ALL_LOSSES,
     CLASSIFIERS,
@@ -185,6 +186,38 @@ def test_a_fit_is_repeatable_and_survives_a_checkpoint(tmp_path: Path) -> None:
     resumed = fit(problem, Newton(), TIGHT, seed=1, checkpoint=Checkpoint(path))
     assert resumed.outcome is Outcome.CERTIFIED
     agree(first, resumed)
+
+
+@pytest.mark.parametrize("intercept", ["none", "regularized", "free"])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_dual_variables_of_the_last_equations_prove_more_than_slopes(C: float, intercept: str) -> None:
+    random = np.random.default_rng(4)
+    X = csr(random.standard_normal((600, 20)) * (random.random((600, 20)) < 0.3))
+    y = np.where(X @ random.standard_normal(20) + random.standard_normal(600) > 0, 1.0, -1.0)
+    problem = make_problem(as_rows(X, float(intercept != "none")), y, Logistic(), C=C, intercept=intercept)
+    solver = Newton(warm_up=0)
+    gap = 1e-3
+    state = solver.step(problem, solver.init(problem, 0), Budget(100 * y.size, gap))
+    assert state.estimate <= gap
+    # They are not the slopes of the loss at these weights, whose gap is larger.
+    end = solver.solution(problem, state)
+    slopes = y / (1.0 + np.exp(y * (X @ end.w[:-1] + problem.scale * end.w[-1])))
+    proof = evaluate(problem, end).certificate
+    by_slopes = evaluate(problem, Point(end.w, slopes)).certificate
+    assert proof.relative_gap <= gap
+    assert proof.gap < 0.5 * by_slopes.gap
+
+
+def test_a_share_has_a_larger_C_only_while_its_rows_are_not_steep() -> None:
+    random = np.random.default_rng(5)
+    X = random.standard_normal((800, 5))
+    y = np.where(random.random(800) < 0.5, 1.0, -1.0)
+    for C in (1e-3, 1.0, 10.0, 1e3):
+        problem = make_problem(as_rows(X, 0.0), y, Logistic(), C=C)
+        share = make_task(problem).take_share(8)
+        assert C <= share.C <= 8.0 * C * (1.0 + 1e-12)
+        if share.C > C:
+            assert share.C * np.median(share.norms) <= STEEPEST * (1.0 + 1e-12)
 
 
 def test_the_remark_says_what_a_step_did() -> None:

@@ -279,6 +279,8 @@ class MemoryEquations(Equations):
         self.forcing = FORCING
         # The factor is that of a share of the rows, and solves the equations alone.
         self.is_share = False
+        # The factor is that of all rows that bend at this point.
+        self.is_exact = False
 
     def renew(self, point: EvaluatedPoint, centre: np.ndarray, q: float, fineness: float) -> None:
         """Take the curvature at a point; factor it if a share of the rows is enough.
@@ -334,6 +336,7 @@ class MemoryEquations(Equations):
         self.bent = int(np.count_nonzero(bends > 0.0))
         self.bends = bends
         self.is_share = False
+        self.is_exact = False
 
     @property
     def rows(self) -> np.ndarray:
@@ -356,6 +359,10 @@ class MemoryEquations(Equations):
         if not self.bent:
             # Only the regulariser bends.
             return target / self.ridge
+        if self.is_exact:
+            # The factor of the last step, corrected by the secants.
+            assert self.factor is not None
+            return self.factor.solve(target)
         cheapest = self.cheapest_way()
         way = cheapest.name
         seconds = cheapest.seconds
@@ -409,6 +416,7 @@ class MemoryEquations(Equations):
             exact = self.exact_factor() or FeatureFactor(self.task.place, self.ridge, False)
             self.factor = exact
             exact.update(self.bends)
+            self.is_exact = True
             return exact.solve(target)
         # The memory of the last factor is given back first.
         self.factor = None

@@ -28,6 +28,9 @@ FREE_RIDGE = 1e-8
 ZERO_NORM = 1e-10
 # Share of the required sum that dual variables may lack when they are judged; guessed.
 SUM_TOLERANCE = 1e-3
+# C ||x_i||^2 of the median row up to which a share has a larger C than all rows. Measured, a9a and
+# 30,000 x 200: without the limit C = 100 takes up to 1.6 times the passes; 12 to 400 are alike.
+STEEPEST = 120.0
 # Rows of a share that are neighbours in memory, which is read in long pieces; guessed.
 GROUP_ROWS = 16
 
@@ -85,11 +88,16 @@ class Task:
 
     def take_share(self, stride: int) -> Task:
         """Return the task of every stride-th group of 16 rows, weighted as if they were all."""
-        # The losses of the share stand for all losses: C grows as the number of rows shrinks.
         rows = np.flatnonzero(np.arange(self.place.n) // GROUP_ROWS % stride == 0)
-        C = self.C * self.place.n / rows.size
         few = self.place.take(rows)
-        norms = self.norms[rows] if self.norms.size else self.norms
+        # The losses of the share stand for all losses: C grows as the number of rows shrinks.
+        C = self.C * self.place.n / rows.size
+        norms = self.norms
+        if norms.size:
+            # But a few rows would give rare features large weights, from which steps return slowly.
+            norms = norms[rows]
+            if C * float(np.median(norms)) > STEEPEST:
+                C = max(self.C, STEEPEST / float(np.median(norms)))
         return replace(
             self, place=few, machine=self.machine.take(rows), C=C, balance=None, norms=norms
         )
