@@ -721,7 +721,7 @@ def finish_step(
         is_far = first_slope < -SLOPE_ROUNDING * unit * task.C * sizes
     if is_far:
         t = find_least(slope_at, first_slope, last_slope)
-        W = start.W + t * D
+        state.w = start.W + t * D
         # In place: memory holds few arrays of all rows.
         del A
         Z -= start.Z
