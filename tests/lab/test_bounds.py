@@ -42,7 +42,8 @@ def test_bounds_name_the_condition_that_is_not_met(arguments, message):
 def test_bounds_hold_on_data():
     from saddlesvm.fit.loop import fit
     from saddlesvm.fit.outcome import Limits
-    from saddlesvm.lab.runs import hinge_objective, iterates
+    from saddlesvm.lab.runs import iterates
+    from saddlesvm.problem.certificate import Point, evaluate
     from saddlesvm.solvers import DCD, Pegasos
 
     table = load_bundled("toy")
@@ -52,5 +53,5 @@ def test_bounds_hold_on_data():
     bound = fit(problem, DCD(), Limits(tol=1e-6)).certificate.dual
     solver = Pegasos(sampling="replacement", output="average")
     for state, point in iterates(problem, solver, [0.2, 1.0, 8.0]):
-        above = hinge_objective(data, lam, point.w) - bound
+        above = evaluate(problem, Point(point.w)).certificate.primal - bound
         assert above <= bounds.average_iterate_bound(R, lam, state.iteration, 0.05)

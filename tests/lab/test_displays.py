@@ -93,27 +93,3 @@ def test_the_text_of_a_display_is_short(chosen):
     assert repr(PathDisplay.from_estimator(chosen)).startswith("PathDisplay(chosen=")
     with pytest.raises(ValueError, match="against must be 'epochs' or 'seconds'; got 'rows'"):
         GapDisplay(chosen.trace_).plot(against="rows")
-    with pytest.raises(ValueError, match="kind must be 'gap' or 'closing'; got 'loss'"):
-        GapDisplay(chosen.trace_).plot(kind="loss")
-
-
-def test_both_objectives_close_on_the_optimum_from_their_sides(chosen):
-    chart = GapDisplay(chosen.trace_).closing_chart()
-    above, below = (one.y for one in chart.series)
-    assert (above >= 0.0).all() and (below <= 0.0).all()
-    size = max(abs(chosen.trace_[-1]["primal"]), abs(chosen.trace_[-1]["dual"]))
-    ticks = {word: place for place, word in chart.y_ticks.items()}
-    assert ticks.pop("optimum") == 0.0
-    place, power = next((place, float(word)) for word, place in ticks.items() if word.startswith("+"))
-    floor = np.log10(power) - place
-    closest = np.log10((chosen.trace_[-1]["primal"] - chosen.trace_[-1]["dual"]) / size) - floor
-    np.testing.assert_allclose([above[-1], -below[-1]], closest, atol=1e-3)
-    drawn = GapDisplay.from_estimator(chosen, kind="closing").ax_
-    assert "optimum" in [label.get_text() for label in drawn.get_yticklabels()]
-
-
-def test_objectives_of_several_problems_are_not_drawn_as_one(heart):
-    X, y = heart
-    model = LinearSVC(tol=1e-2).fit(X, np.arange(y.size) % 3)
-    with pytest.raises(ValueError, match="the model has several"):
-        GapDisplay(model.trace_).closing_chart()

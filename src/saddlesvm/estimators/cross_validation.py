@@ -4,10 +4,6 @@ A fold's fit begins at the solution of the same fold with the C before: what it 
 none of the rows that judge it. Folds are lists of row numbers, and all fits read the same rows in
 place. With several threads, folds are fitted side by side. Every fit's start is fixed by the grid,
 so the results do not depend on the threads.
-
-Of rows that are read block by block, all rows and all folds share the readings: with each C, the
-fit of all rows and the fits of the folds share the same sweeps, each begun at its own weights with
-the C before. A further reading then scores the rows that the folds held out.
 """
 
 from __future__ import annotations
@@ -15,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,10 +33,8 @@ from saddlesvm.estimators.fitted import Fitted, decide, former_fit, make_model
 from saddlesvm.estimators.linear import LinearSVC
 from saddlesvm.estimators.on_cluster import refuse_cluster, score_anywhere
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
-from saddlesvm.estimators.solve import fit_copy, fit_together
+from saddlesvm.estimators.solve import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
-from saddlesvm.rows.layouts import as_rows
-from saddlesvm.rows.memory_plan import CHUNK_BYTES
 from saddlesvm.rows.scores import linear_scores
 from saddlesvm.runtime.allowed import check, names
 from saddlesvm.runtime.bar import Bar
@@ -154,88 +148,6 @@ class FoldSearch:
         if self.bar is not None:
             self.bar.show(f"C = {self.Cs[k]:.3g}, fold {number + 1} of {len(self.folds)}")
             self.bar.advance()
-
-
-class FoldSearchOnFiles:
-    """Fit and score every value of C in every fold.
-
-    Parameters
-    ----------
-    whole : PartFits
-        Over all rows.
-    splits : list of tuple
-        Row numbers, or masks, of the training rows and of the held-out rows of each fold.
-    Cs : ndarray of shape (k,)
-        Ascending.
-    stop : threading.Event
-        Set to end all fits.
-    bar : Bar, optional
-        Advanced after every C by the fits that it had.
-    """
-
-    def __init__(
-        self,
-        whole: PartFits,
-        splits: list[Any],
-        Cs: np.ndarray,
-        stop: threading.Event,
-        bar: Bar | None = None,
-    ) -> None:
-        n = whole.y.size
-        self.folds = [whole.part(*rows_of_fold(whole, train)) for train, _ in splits]
-        self.tests = [np.sort(np.arange(n)[test]) for _, test in splits]
-        self.whole = whole
-        self.Cs = Cs
-        self.stop = stop
-        self.bar = bar
-        self.fits: list[Fitted] = []
-        self.scores = np.full((Cs.size, len(splits)), np.nan)
-        self.gaps = np.full((Cs.size, len(splits)), np.nan)
-
-    def run(self) -> None:
-        """Do all the work."""
-        # The fit to all rows goes along with the folds, so that all read the same blocks.
-        parts = [self.whole, *self.folds]
-        running: list[Fitted] = []
-        for k, C in enumerate(self.Cs):
-            options = self.whole.options_at(float(C))
-            running = fit_together(
-                options, self.whole.X, [part.training for part in parts], running
-            )
-            if self.stop.is_set() or any(one.outcome is Outcome.INTERRUPTED for one in running):
-                self.stop.set()
-                break
-            self.fits.append(running[0])
-            self.scores[k] = self._score(running[1:])
-            self.gaps[k] = [one.certificate.relative_gap for one in running[1:]]
-            if self.bar is not None:
-                self.bar.show(f"C = {C:.3g}")
-                for _ in running:
-                    self.bar.advance()
-
-    def _score(self, fits: list[Fitted]) -> list[float]:
-        """Return the share of right labels among each fold's held-out rows, by one reading."""
-        right = np.zeros(len(fits))
-        y = self.whole.y
-        for first, last in self._ranges():
-            X = self.whole.X[first:last]
-            for k, (fitted, test) in enumerate(zip(fits, self.tests, strict=True)):
-                # The rows of the fold that lie in this range.
-                held = test[slice(*np.searchsorted(test, [first, last]))]
-                if held.size:
-                    scores = linear_scores(X[held - first], fitted.coef, fitted.intercept)
-                    found = decide(scores, fitted.labels, fitted.multi_class)
-                    right[k] += np.count_nonzero(found == y[held])
-        return [
-            float(some / max(test.size, 1)) for some, test in zip(right, self.tests, strict=True)
-        ]
-
-    def _ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield the first row of each stretch of some megabytes, and the row after its last."""
-        n = self.whole.y.size
-        size = max(1, int(n * CHUNK_BYTES / max(as_rows(self.whole.X).nbytes, 1)))
-        for first in range(0, n, size):
-            yield first, min(first + size, n)
 
 
 def count_complete(gaps: np.ndarray) -> int:
@@ -392,14 +304,13 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "makes one"
             )
         whole = PartFits(template, design, y, weights)
-        # Rows that are read block by block take fewer options; others are checked before any fit.
-        if whole.ready is not None:
-            checked.norms()
-        elif self.scoring not in (None, "accuracy"):
+        if whole.ready is None:
             raise ValueError(
-                "rows that are read block by block are scored by accuracy only: leave scoring "
-                f"out; got {self.scoring!r}"
+                "LinearSVCCV needs the rows in memory, and these are read block by block: fit "
+                "LinearSVC(warm_start=True) for each C, and score it on rows that were set apart"
             )
+        # All rows are checked before any fit.
+        checked.norms()
         with (
             warnings.catch_warnings(),
             catch_interrupts() as stop,
@@ -408,20 +319,14 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             warnings.simplefilter("ignore", NotCertifiedWarning)  # the gaps are kept
             bar = None
             if self.verbose:
-                parts = len(splits) + (whole.ready is None)
-                bar = Bar("spinner count bar words elapsed", "", Cs.size * parts)
+                bar = Bar("spinner count bar words elapsed", "", Cs.size * len(splits))
                 ending.callback(bar.stop)
-            search: FoldSearch | FoldSearchOnFiles
-            if whole.ready is None:
-                search = FoldSearchOnFiles(whole, splits, Cs, stop, bar)
-                search.run()
-            else:
-                folds = [Fold.from_rows(whole, train, test) for train, test in splits]
-                scorer = None
-                if self.scoring not in (None, "accuracy"):
-                    scorer = check_scoring(template, scoring=self.scoring)
-                search = FoldSearch(folds, Cs, scorer, stop, bar)
-                search.run(max(1, effective_n_jobs(self.n_jobs)))
+            folds = [Fold.from_rows(whole, train, test) for train, test in splits]
+            scorer = None
+            if self.scoring not in (None, "accuracy"):
+                scorer = check_scoring(template, scoring=self.scoring)
+            search = FoldSearch(folds, Cs, scorer, stop, bar)
+            search.run(max(1, effective_n_jobs(self.n_jobs)))
         reached = count_complete(search.gaps)
         self.Cs_ = Cs[:reached]
         self.scores_ = search.scores[:reached]

@@ -1,8 +1,7 @@
 """The fit of a linear model: from rows and labels as a user gives them to the value that it leaves.
 
 :func:`fit_rows` fits all rows, :func:`fit_copy` does so outside an estimator's own ``fit``;
-:func:`fit_part` and :func:`fit_together` fit sub-problems over rows that are checked already, for
-folds and proofs.
+:func:`fit_part` fits sub-problems over rows that are checked already, for folds and proofs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import splits, sub_problems
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.linear_fit import FitRows, LinearRows, open_rows, rows_of
-from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart, GivenWeights
+from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L2, holds_square
@@ -370,43 +369,3 @@ def fit_part(
     n = X.shape[0]
     C = linear.strength_for(n)
     return make_fitted(template, training, fits.solve(), n, C, reads_blocks=linear.rows.in_files)
-
-
-def fit_together(
-    template: Estimator, X: Matrix, parts: Sequence[Training], before: Sequence[Fitted] = ()
-) -> list[Fitted]:
-    """Fit several parts of the rows of files, whose readings serve all.
-
-    There are no warnings, and no dual variables.
-
-    Parameters
-    ----------
-    template : LinearModel
-    X : ndarray or CSR matrix of shape (n, d)
-        Rows in files.
-    parts : sequence of Training
-        The training problem of each part. Their sub-problems have members and weights of their own.
-    before : sequence of Fitted
-        The starting point of each part; empty for zero.
-    """
-    subs = [replace(sub, weights=part.weights) for part in parts for sub in part.problems]
-    subs = [replace(sub, index=k) for k, sub in enumerate(subs)]
-    start = None
-    if before:
-        coef = np.vstack([fitted.coef for fitted in before])
-        start = GivenWeights(coef, np.hstack([fitted.intercept for fitted in before]))
-    together = Training(subs, parts[0].loss, None, parts[0].labels)
-    fits, linear = make_fits(template, Design(X), together, start=start)
-    linear.keeps_duals = False
-    results = fits.solve()
-
-    # Each part takes the results of its own sub-problems.
-    n = X.shape[0]
-    C = linear.strength_for(n)
-    all_fitted = []
-    first = 0
-    for part in parts:
-        end = first + len(part.problems)
-        all_fitted.append(make_fitted(template, part, results[first:end], n, C, reads_blocks=True))
-        first = end
-    return all_fitted

@@ -33,7 +33,6 @@ from saddlesvm.lab.report import (  # noqa: E402
     TextTable as TextTable,
 )
 from saddlesvm.lab.runs import (  # noqa: E402
-    hinge_objective as hinge_objective,
     iterates as iterates,
     label_solver as label_solver,
     parse_solvers as parse_solvers,

@@ -150,8 +150,6 @@ class Chart:
         A decision function, drawn behind and over the series.
     uprights : tuple of float
         Places of vertical lines.
-    y_ticks : dict of float to str
-        Places on the vertical axis, and the words there instead of numbers.
     """
 
     title: str
@@ -165,7 +163,6 @@ class Chart:
     equal: bool = False
     shade: Shade | None = None
     uprights: tuple[float, ...] = ()
-    y_ticks: dict[float, str] = field(default_factory=dict)
 
     def draw(self, ax: Axes | None = None) -> Axes:
         """Draw with matplotlib, on a new figure unless axes are given.
@@ -199,15 +196,13 @@ class Chart:
                 va="bottom",
             )
         ax.set(title=plain(self.title), xlabel=plain(self.x_title), ylabel=plain(self.y_title))
-        # Logarithmic axes and words at the ticks, after the limits are known.
+        # Logarithmic axes, after the limits are known.
         if self.x_log and has_positive(self.series, "x"):
             ax.set_xscale("log")
             _label_log_axis(ax.xaxis)
         if self.y_log and has_positive(self.series, "y"):
             ax.set_yscale("log")
             _label_log_axis(ax.yaxis)
-        if self.y_ticks:
-            ax.set_yticks(list(self.y_ticks), list(map(plain, self.y_ticks.values())))
         if self.equal:
             ax.set_aspect("equal")
         ax.grid(True, linewidth=0.4, alpha=0.4)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 FINE = 241  # values of C at which a path is drawn
 CHOSEN_AREA = 90.0  # square points of the mark of the chosen C
-TICKS = 6  # labels on either side of the optimum, about
-GAP_KINDS = ("gap", "closing")  # charts of a fit
 PATH_KINDS = ("gap", "error")  # charts of a path
 SMALLEST_GAP = 1e-16  # relative gap; smaller ones are drawn at this height
 
@@ -48,7 +46,7 @@ class Display:
 
 @dataclass
 class GapDisplay(Display):
-    """The primal and the dual objective of a fitted model along the fit.
+    """The relative gap of a fitted model along the fit, a line for each sub-problem.
 
     Attributes
     ----------
@@ -81,11 +79,10 @@ class GapDisplay(Display):
         ax: Axes | None = None,
         name: str = "",
         against: str = "epochs",
-        kind: str = "gap",
     ) -> Self:
         """Draw the trace of a fitted estimator; see :meth:`plot`."""
         display = cls(model.trace_, name or type(model).__name__)
-        return display.plot(ax, against=against, kind=kind)
+        return display.plot(ax, against=against)
 
     def chart(self, against: str = "epochs") -> Chart:
         """Return the relative gap along the fit, a line for each sub-problem.
@@ -113,82 +110,21 @@ class GapDisplay(Display):
             caption="Every point is a proof: the model was at most this far above the optimum.",
         )
 
-    def closing_chart(self, against: str = "epochs") -> Chart:
-        """Return the primal objective from above and the dual objective from below.
-
-        The optimum lies between the lowest primal and the highest dual objective. The distances are
-        measured from the far end of this interval, relative to the objective, so the optimum is no
-        farther away. The scale is logarithmic on both sides, and each point is a proof.
-
-        Parameters
-        ----------
-        against : {"epochs", "seconds"}, default="epochs"
-
-        Raises
-        ------
-        ValueError
-            The model has several sub-problems.
-        """
-        if len({record["problem"] for record in self.trace}) > 1:
-            raise ValueError(
-                "kind='closing' draws one sub-problem, and the model has several: select the "
-                "records of one, and give "
-                "them to GapDisplay(trace=...)"
-            )
-        column, words = AXES[against]
-        x = np.array([record[column] for record in self.trace])
-        primal = np.array([record["primal"] for record in self.trace])
-        dual = np.array([record["dual"] for record in self.trace])
-        size = max(abs(primal.min()), abs(dual.max())) or 1.0
-        above = np.maximum((primal - dual.max()) / size, SMALLEST_GAP)
-        below = np.maximum((primal.min() - dual) / size, SMALLEST_GAP)
-        # The axis counts powers of ten from a floor: upwards (primal) and downwards (dual).
-        floor = float(np.floor(np.log10(min(above.min(), below.min()))))
-        top = int(np.ceil(np.log10(max(above.max(), below.max())) - floor))
-        step = max(1, top // TICKS)
-        ticks = {0.0: "optimum"}
-        for decades in range(step, top + 1, step):
-            exponent = floor + decades
-            power = f"1e{exponent:.0f}" if exponent else "1"
-            ticks[float(decades)] = f"+{power}"
-            ticks[float(-decades)] = f"-{power}"
-        series = (
-            Series("primal, from above", x, np.log10(above) - floor, style=1),
-            Series("dual, from below", x, floor - np.log10(below), style=0),
-        )
-        return Chart(
-            self.name,
-            words,
-            "relative distance from the optimum, at most",
-            series,
-            x_log=True,
-            y_ticks=ticks,
-            levels={0.0: ""},
-            caption="Every point is a proof: neither objective is farther than this from the "
-            "optimum.",
-        )
-
-    def plot(self, ax: Axes | None = None, *, against: str = "epochs", kind: str = "gap") -> Self:
+    def plot(self, ax: Axes | None = None, *, against: str = "epochs") -> Self:
         """Draw on `ax`, or on a new figure, and return the display.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
         against : {"epochs", "seconds"}, default="epochs"
-        kind : {"gap", "closing"}, default="gap"
-            The relative gap, a line for each sub-problem; or both objectives, on a logarithmic
-            scale on either side of the optimum.
 
         Raises
         ------
         ValueError
-            `against` or `kind` is unknown, or ``kind="closing"`` and the model has several
-            sub-problems.
+            `against` is unknown.
         """
         one_of("against", against, tuple(AXES))
-        one_of("kind", kind, GAP_KINDS)
-        chart = self.chart(against) if kind == "gap" else self.closing_chart(against)
-        return self._draw(chart, ax)
+        return self._draw(self.chart(against), ax)
 
 
 @dataclass

@@ -247,7 +247,7 @@ class PageWriter:
         # The number makes the identifiers inside the SVG unique on the page.
         self.figures += 1
         # A chart with numbers at its ticks needs no search for room.
-        has_numbers_only = isinstance(item, Chart) and not (item.shade or item.y_ticks)
+        has_numbers_only = isinstance(item, Chart) and not item.shade
         margins = MARGINS if has_numbers_only else None
         drawing = draw_svg(item.draw, f"figure {self.figures}", margins)
         attributes = f'class="chart" role="img" aria-label="{escape(label)}"'

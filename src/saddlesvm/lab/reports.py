@@ -53,7 +53,7 @@ def model_report(
     )
     if "quality" in facts:
         report.section("Quality of the model", TextTable(["", ""], facts.pop("quality")))
-    report.section("How the gap closed", *closing_items(model))
+    report.section("How the gap closed", *gap_items(model))
     if hasattr(model, "top_features"):
         # The bounds of the weights take a proof, which the report has if it counts proven labels.
         has_proof = any(name.endswith("labels proven") for name, _ in groups.get("quality", ()))
@@ -108,7 +108,7 @@ def can_be_drawn(trace: Trace) -> bool:
     return max(counts.values(), default=0) >= CERTIFICATES_OF_A_LINE
 
 
-def closing_items(model: Estimator) -> list[Item]:
+def gap_items(model: Estimator) -> list[Item]:
     """Return the chart of the gap, or a sentence if there is no line."""
     trace = model.trace_
     if not can_be_drawn(trace):
@@ -117,9 +117,7 @@ def closing_items(model: Estimator) -> list[Item]:
                 "The first certificate of every problem was the last, so there is no line to draw."
             )
         ]
-    display = GapDisplay(trace, type(model).__name__)
-    is_single = len({record["problem"] for record in trace}) == 1
-    return [display.closing_chart() if is_single else display.chart()]
+    return [GapDisplay(trace, type(model).__name__).chart()]
 
 
 def features_table(best: Sequence[tuple[object, ...]], caption: str) -> Item:

@@ -202,11 +202,3 @@ def iterates(
         point = solver.solution(problem, state)
         w = None if point.w is None else point.w.copy()
         yield state, Point(w, point.alpha, point.tracks)
-
-
-def hinge_objective(data: Dataset, lam: float, w: np.ndarray | None) -> float:
-    """Return the hinge objective in the lambda form; `w` has a place for the virtual feature."""
-    assert w is not None
-    coef = w[:-1].astype(np.float64)
-    margins = data.y * np.asarray(data.X @ coef.astype(data.X.dtype), dtype=np.float64)
-    return float(np.maximum(0.0, 1.0 - margins).mean() + 0.5 * lam * coef @ coef)
