@@ -66,6 +66,11 @@ def test_every_number_of_half_precision_is_read_exactly() -> None:
     product = np.empty(own.size)
     rows.dot_in_turn(as_rows(own), np.arange(own.size, dtype=np.int32), np.array([1.0, 0.0]), product)
     np.testing.assert_array_equal(product, own[:, 0].astype(np.float64))
+    # Many numbers at once, in either precision; not finite ones as well.
+    with np.errstate(all="ignore"):
+        for dtype in (np.float32, np.float64):
+            np.testing.assert_array_equal(widen(half, dtype), half.astype(dtype))
+            np.testing.assert_array_equal(np.signbit(widen(half[finite], dtype)), np.signbit(half[finite]))
     brain = (bits.astype(np.uint32) << 16).view(np.float32)
     finite = np.isfinite(brain)
     own = bits[finite, None].view(bfloat16)

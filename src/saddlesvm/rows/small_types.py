@@ -23,6 +23,12 @@ bfloat16 = np.dtype([("bfloat16", "<u2")], align=True)
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 SMALL = (np.dtype(np.float16), bfloat16, np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.bool_))
 AT_ONCE = 2**13  # bfloat16 numbers that are widened at once, by way of a copy; a guess
+# float16 numbers from which on arithmetic takes half the time of NumPy's conversion; measured.
+FEWEST_HALVES = 2**13
+# A float32 has an exponent of 8 bits with the bias 127, a float16 one of 5 bits with the bias 15.
+REBIAS = np.float32(2.0 ** (127 - 15))
+SIGN_AND_HALF = np.int32(-0x70000001)  # all bits of a float32 but the three below the sign
+BEYOND_HALF = 65536.0  # what infinite halves become by arithmetic, and NaN something larger
 
 
 def kept_type(dtype: np.dtype) -> np.dtype | None:
@@ -83,7 +89,23 @@ def widen(values: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
             out.reshape(-1)[part] = (bits[part].astype(np.uint32) << 16).view(np.float32)
         return out
     plain = values.view(np.float16) if values.dtype == HALF else values
+    if plain.dtype == np.float16 and wanted == np.float32 and plain.size >= FEWEST_HALVES:
+        return widen_halves(plain)
     return plain.astype(wanted, copy=False)
+
+
+def widen_halves(values: np.ndarray) -> np.ndarray:
+    """Return float16 numbers as float32: NumPy converts one by one, but shifts many at once."""
+    # The sign is extended to the left, and exponent and fraction move to their places.
+    bits = values.view(np.int16).astype(np.int32)
+    bits <<= 13
+    bits &= SIGN_AND_HALF
+    # The exponent is still that of a half; the product is exact, for tiny numbers as well.
+    found = bits.view(np.float32)
+    found *= REBIAS
+    if found.max() >= BEYOND_HALF or found.min() <= -BEYOND_HALF:
+        return values.astype(np.float32)
+    return found
 
 
 half_of = instruction("half_of", lambda bits: np.float32(np.uint16(bits).view(np.float16)))
