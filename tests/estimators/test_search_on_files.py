@@ -31,7 +31,7 @@ def test_a_grid_goes_on_from_C_to_C(large: Store) -> None:
     model = LinearSVC(memory="16M", warm_start=True, **OPTIONS)
     epochs = [model.set_params(C=C).fit(large).n_iter_ for C in (1e-3, 1e-2, 1e-1)]
     assert model.outcome_ is Outcome.CERTIFIED
-    assert {*model.phases_} == {"Newton"}
+    assert {*model.phases_} == {"newton"}
     assert sum(epochs) <= 18
     inside = LinearSVC(C=1e-1, **OPTIONS).fit(np.array(large.X), large.y, large.sample_weight)
     assert all(near(model, inside, k) for k in range(3))

@@ -26,7 +26,7 @@ from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import SOLVERS, Blocks
-from saddlesvm.solvers.auto_on_files import AutoOnFiles
+from saddlesvm.solvers.auto_on_files import BlocksThenActiveSet
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
@@ -101,10 +101,10 @@ def test_in_memory(name: str, loss: Loss, kind: str, C: float) -> None:
     no_worse_than_zero(seen)
 
 
-@pytest.mark.parametrize("solver", [Blocks(), AutoOnFiles(), NewtonOnFiles()], ids=lambda s: s.name)
+@pytest.mark.parametrize("solver", [Blocks(), NewtonOnFiles(), BlocksThenActiveSet()], ids=lambda s: s.name)
 @POSED
 def test_over_files(solver: Any, loss: Loss, kind: str, C: float, tmp_path: Path) -> None:
-    """Neither objective of a longer run is worse, through every change of the solver, multiples at its end included.
+    """Neither objective of a longer run is worse, multiples at its end included.
 
     The bounds of balanced points, with a free intercept, and of multiples are left out: they may be lower.
     """

@@ -22,7 +22,7 @@ from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
 from saddlesvm.solvers import Blocks
-from saddlesvm.solvers.auto_on_files import AutoOnFiles
+from saddlesvm.solvers.auto_on_files import BlocksThenActiveSet
 from saddlesvm.solvers.multinomial_on_files import CLASS_BYTES, MultinomialOnFiles
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.sweeps import KEPT_BYTES, reader_of
@@ -90,16 +90,15 @@ def sweeps() -> Iterator[tuple[str, Sweeps]]:
             Sweeps(single, Blocks(), Limits(tol=1e-3), stops, passes=None if kept else 1),
         )
     room = two_classes(Hinge(), plan=UNEQUAL, C=30.0, kept_bytes=400 * 90)  # for about 90 rows
-    for name, solver in {"active set": NewtonOnFiles(), "auto, active set": AutoOnFiles()}.items():
+    for name, solver in {"active set": NewtonOnFiles(), "blocks, then active set": BlocksThenActiveSet()}.items():
         yield name, Sweeps(room, solver, Limits(tol=1e-6, max_epochs=60), (1, 4, 8, 10))
     for intercept in ("regularized", "free"):
         hard = two_classes(SquaredHinge(), sizes=FALLING, plan=UNEQUAL, C=1e3, intercept=intercept)
-        for name, solver in {"newton": NewtonOnFiles(), "auto": AutoOnFiles()}.items():
-            once = 0 if intercept == "regularized" else None
-            yield f"{name}, {intercept}", Sweeps(hard, solver, Limits(tol=1e-6, max_epochs=40), (1, 5, 7), passes=once)
-        for name, solver in {"newton": NewtonOnFiles(memory=0.0), "auto": AutoOnFiles(1.0)}.items():
-            wide = Sweeps(hard, solver, Limits(tol=1e-6, max_epochs=120), (1, 7, 11, 15, 20))
-            yield f"{name} without room for a matrix, {intercept}", wide
+        once = 0 if intercept == "regularized" else None
+        limits = Limits(tol=1e-6, max_epochs=40)
+        yield f"newton, {intercept}", Sweeps(hard, NewtonOnFiles(), limits, (1, 5, 7), passes=once)
+        wide = Sweeps(hard, NewtonOnFiles(memory=0.0), Limits(tol=1e-6, max_epochs=120), (1, 7, 11, 15, 20))
+        yield f"newton without room for a matrix, {intercept}", wide
     many = two_classes(Logistic(), 6000, 35, C=10.0)
     yield "drawn rows", Sweeps(many, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=30), (11,))
     kept = int(0.3 * 2400 * (4 * 6 + KEPT_BYTES + CLASS_BYTES * 4))

@@ -21,7 +21,6 @@ from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan, make_plan
-from saddlesvm.solvers.auto_on_files import NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
 from saddlesvm.solvers.sweeps import reader_of
@@ -97,7 +96,7 @@ def test_a_step_that_is_too_long_is_shortened(tmp_path: Path) -> None:
     assert fit(problem, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=60)).outcome is Outcome.CERTIFIED
 
 
-def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> None:
+def test_problems_share_readings(tmp_path: Path) -> None:
     X = matrix(N, D) * np.logspace(0, -3, D)
     file = mapped(X, tmp_path)
     first = many_blocks(file, labels(X, Logistic()), Logistic(), C=1e3)
@@ -108,12 +107,11 @@ def test_problems_share_readings_and_change_over_together(tmp_path: Path) -> Non
     ]
 
     def begin(index: int, stop: Any) -> Fit:
-        return Fit(problems[index], AutoOnFiles(), Limits(tol=1e-6, max_epochs=30), index=index)
+        return Fit(problems[index], NewtonOnFiles(), Limits(tol=1e-6, max_epochs=30), index=index)
 
     one, other = drive(ClassSweep(range(2), begin, lambda ended: ended.result()))
     reader.close()
     assert one.outcome is other.outcome is Outcome.CERTIFIED
-    assert {*one.phases} == {*other.phases} >= {NEWTON}
     assert np.allclose(one.coef, -other.coef, rtol=0.0, atol=1e-6 * np.abs(one.coef).max())
     ahead = BLOCKS.per_block * np.diff(BLOCKS.edges).max() / N  # of a block that gives Newton's method its first point
     assert reader.bytes_read <= (one.epochs + 1 + ahead) * X.nbytes

@@ -23,7 +23,6 @@ from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import MemoryPlan
 from saddlesvm.solvers import DCD
-from saddlesvm.solvers.auto_on_files import DESCENT, NEWTON, AutoOnFiles
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.conjugate import ProductsOverPasses
 from saddlesvm.solvers.newton_on_files import NewtonOnFiles
@@ -83,22 +82,6 @@ def test_what_a_sweep_proves_is_true_between_looks_too(tmp_path: Path) -> None:
         assert seen.certificate.primal <= before * (1.0 + 1e-12)
         before = seen.certificate.primal
     assert 0 < alone < 14
-
-
-@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()], ids=named)
-def test_the_automatic_solver_changes_over_without_room_for_a_matrix(loss: Loss, tmp_path: Path) -> None:
-    X = matrix(N, D) * np.logspace(0, -3, D)
-    y = labels(X, loss)
-    found = fit(on_files(mapped(X, tmp_path), y, loss, C=1e3), AutoOnFiles(1.0), Limits(tol=1e-6, max_epochs=90))
-    assert found.outcome is Outcome.CERTIFIED
-    assert {DESCENT, NEWTON} <= found.phases.keys()
-
-
-def test_rows_that_do_not_span_the_features_are_left_to_the_blocks(tmp_path: Path) -> None:
-    X = np.hstack([matrix(N, D), np.eye(N)])
-    problem = on_files(mapped(X, tmp_path), labels(X, SquaredHinge()), SquaredHinge(), C=1e4)
-    found = fit(problem, AutoOnFiles(1.0), Limits(tol=1e-6, max_epochs=12))
-    assert found.phases.keys() == {DESCENT}
 
 
 def test_with_another_memory_a_run_goes_on(tmp_path: Path) -> None:

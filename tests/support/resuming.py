@@ -24,7 +24,7 @@ from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.memory_plan import make_plan
 from saddlesvm.solvers import Auto, Blocks
-from saddlesvm.solvers.auto_on_files import AutoOnFiles
+from saddlesvm.solvers.auto_on_files import BlocksThenActiveSet
 from saddlesvm.solvers.columns.solver import Columns
 from saddlesvm.solvers.crammer_singer import CrammerSinger
 from saddlesvm.solvers.multinomial import Multinomial
@@ -170,13 +170,13 @@ def over_files() -> Iterator[tuple[str, Cell]]:
         yield f"hinge on {where}, 0 kept", Cell(on_files(Hinge(), sparse, kept_bytes=0), Blocks(), SHORT, not sparse)
         yield f"hinge on {where}, all kept", Cell(on_files(Hinge(), sparse, **kept), Blocks(), SHORT, sparse)
         yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), NewtonOnFiles(), Limits(1e-9), not sparse)
-        yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), AutoOnFiles(), Limits(1e-9), sparse)
+        yield f"hinge on {where}", Cell(on_files(Hinge(), sparse, **kept), BlocksThenActiveSet(), Limits(1e-9), sparse)
         yield f"elastic net on {where}", Cell(on_files(Hinge(), sparse, penalty=ElasticNet(0.5)), Blocks(), SHORT, True)
         for k, intercept in enumerate(INTERCEPTS):
             corner, smooth = (on_files(loss, sparse, intercept=intercept) for loss in LOSSES[1:])
             brief = (k == 1) == sparse
             yield f"{intercept} on {where}", Cell(corner, Blocks(), SHORT, brief)
-            yield f"{intercept} on {where}", Cell(corner, AutoOnFiles(), Limits(1e-9), brief)
+            yield f"{intercept} on {where}", Cell(corner, NewtonOnFiles(), Limits(1e-9), brief)
             yield f"{intercept} on {where}", Cell(smooth, NewtonOnFiles(), Limits(1e-9), brief)
 
 

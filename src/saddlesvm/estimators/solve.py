@@ -269,7 +269,14 @@ def open_blocks(
     own_weights = is_weighted and splits.has_factors(multi_class, len(training.problems))
     room = memory or available_memory() // 2
     solver, burden = splits.choose_on_files(
-        multi_class, solver, design.X, training.problems, room, own_weights
+        multi_class,
+        solver,
+        design.rows,
+        training.problems,
+        room,
+        training.loss,
+        template._penalty().penalty,
+        own_weights,
     )
     rows = open_rows(
         design,

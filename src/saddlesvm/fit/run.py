@@ -428,7 +428,7 @@ class Fit:
         # The watch has to see every certificate, also if no gap was requested.
         is_stalled = self.stall.is_stalled(self.state.effort, certificate, phase_of(self.state))
         if self.is_stuck():
-            return Outcome.NO_PROGRESS, f"rounding hides what is left of a gap of {gap:.2g}"
+            return Outcome.NO_PROGRESS, f"at a gap of {gap:.2g}, {self.state.obstacle}"
         if is_stalled and points.aim > 0.0:
             reason = f"the gap has stayed at {gap:.2g} during the last half of the work"
             return Outcome.NO_PROGRESS, reason

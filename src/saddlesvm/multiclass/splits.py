@@ -22,15 +22,14 @@ from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, JointLoss, Softmax
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.problem.penalties import holds_square
+from saddlesvm.problem.penalties import Penalty, holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import bring_back
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
 from saddlesvm.rows.passes import Passes
-from saddlesvm.runtime.data_types import Matrix
 from saddlesvm.solvers.auto import FINISH, Auto
-from saddlesvm.solvers.auto_on_files import solver_on_files
+from saddlesvm.solvers.auto_on_files import FREE_ROWS_SHARE, solver_on_files
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.crammer_singer import CrammerSinger
@@ -206,9 +205,11 @@ def solver_for(multi_class: str, solver: Any) -> Any:
 def choose_on_files(
     multi_class: str,
     solver: Any,
-    X: Matrix,
+    X: Rows,
     problems: Sequence[SubProblem],
     memory: float,
+    loss: Loss,
+    penalty: Penalty,
     own_weights: bool = False,
 ) -> tuple[SolverBase, Burden]:
     """Return the solver over files in place of a solver in memory, and the memory that it needs.
@@ -217,20 +218,24 @@ def choose_on_files(
     ----------
     multi_class : str
     solver : Solver
-    X : ndarray or CSR matrix of shape (n, d)
+    X : Rows
     problems : sequence of callables
         The sub-problems.
     memory : float
         Bytes that training may take.
+    loss : Loss
+    penalty : Penalty
     own_weights : bool, default=False
         True if classes have factors, so that each sub-problem has row weights of its own.
     """
     count = len(problems)
     share = share_of(problems)
     if multi_class in SPLITS:
-        made = solver_on_files(solver, memory, count)
+        made = solver_on_files(solver, loss, penalty, X, memory, count)
         arrays = count if own_weights else 1
-        return made, Burden(count, 2 if isinstance(made, Blocks) else 3, share, weights=arrays)
+        if not isinstance(made, Blocks):
+            return made, Burden(count, 3, share, kept=FREE_ROWS_SHARE, weights=arrays)
+        return made, Burden(count, 2, share, weights=arrays)
     kind = JOINT[multi_class].on_files
     if kind is None:
         raise ValueError(
@@ -240,7 +245,7 @@ def choose_on_files(
         )
     # Bytes of the weights of all classes in float64, as often as the solver holds them.
     one = problems[0]
-    width = X.shape[1] + 1
+    width = X.n_features + 1
     assert isinstance(one, JointSubProblem)
     weights = 8 * WEIGHTS_HELD * one.n_classes * width * count
     return kind(), Burden(count, 0, share, one.n_classes, 2 * weights, SAMPLE_SHARE)

@@ -145,6 +145,11 @@ class State:
         return False
 
     @property
+    def obstacle(self) -> str:
+        """What stops a run that is stuck, in words."""
+        return "rounding hides what is left"
+
+    @property
     def rule(self) -> str:
         """The rule that `satisfied` speaks of, in words."""
         return "the solver's own stopping rule"

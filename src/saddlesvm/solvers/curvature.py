@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from saddlesvm.problem.loss import methods_of
-from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.loss import Loss, methods_of
+from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.terms import silent, weights_or_one
 from saddlesvm.solvers.base import SAME_SLOPES
 
 # Rows, roughly, from which a median is taken, and by which rows that bend are counted; derived: the
 # error of a median is 1 %.
 TYPICAL_ROWS = 10_000
+
+
+def bends_at_zero(loss: Loss) -> bool:
+    """Return False for a loss of labels that is linear around zero scores."""
+    return not is_classification(loss) or loss.curvature(0.0, 1.0) > 0.0
 
 
 def coordinate_curvature(problem: Problem) -> float:

@@ -35,8 +35,8 @@ from saddlesvm.rows.array_libraries import sent
 from saddlesvm.rows.device import DeviceBlocks
 from saddlesvm.rows.device_array import DeviceArray
 from saddlesvm.solvers.auto import Auto
-from saddlesvm.solvers.auto_on_files import bends_at_zero
 from saddlesvm.solvers.base import SolverBase, empty_array
+from saddlesvm.solvers.curvature import bends_at_zero
 from saddlesvm.solvers.machines import Binary
 from saddlesvm.solvers.newton import FEW_ROWS, Newton, NewtonState, place_of
 from saddlesvm.solvers.task import EvaluatedPoint, PassCurvature, Task

@@ -19,16 +19,16 @@ import numpy as np
 
 from saddlesvm.problem.bounds import LossSums, PointSizes, Sums, bound_sums, dual_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
-from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.passes import Part
-from saddlesvm.solvers.active_set import FILLED, ActiveSet
+from saddlesvm.solvers.active_set import CROWDED, FILLED, ActiveSet
 from saddlesvm.solvers.base import empty_array, start_alpha
+from saddlesvm.solvers.curvature import bends_at_zero
 from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary
-from saddlesvm.solvers.newton import SHARE_ROWS
+from saddlesvm.solvers.newton import SHARE_ROWS, descend_first
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses, is_wide
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.sweeps import (
@@ -44,6 +44,7 @@ from saddlesvm.solvers.sweeps import (
 from saddlesvm.solvers.taken_rows import WORK_BYTES
 
 FACTORS = 2.5e8  # bytes that factored matrices of the active set may take; a guess
+DESCENT = 10  # epochs of descent over a sample, if Newton's method cannot leave zero; a guess
 
 
 class CarriedDuals:
@@ -99,6 +100,23 @@ class PassesState(SweepState):
     proof: np.ndarray = field(default_factory=lambda: np.empty(0))
     dual_bound: np.ndarray = field(default_factory=lambda: np.empty(0))
 
+    @property
+    def is_stuck(self) -> bool:
+        """True if the method can gain no more."""
+        method = self.method
+        is_crowded = isinstance(method, ActiveSet) and method.crowded >= CROWDED
+        return bool(is_crowded or (method.ended and not self.proving))
+
+    @property
+    def obstacle(self) -> str:
+        """What stops a run that is stuck."""
+        if isinstance(self.method, ActiveSet):
+            return (
+                "a step over as many rows as memory has room for gains no more: give more memory, "
+                "or take a smooth loss"
+            )
+        return super().obstacle
+
 
 @dataclass(frozen=True)
 class NewtonOnFiles(Sweeps):
@@ -119,16 +137,6 @@ class NewtonOnFiles(Sweeps):
     name: ClassVar[str] = "newton"
     memory: float = field(default=np.inf, repr=False)
     factors: float = field(default=FACTORS, repr=False)
-
-    def check_problem(self, problem: Problem) -> Problem:
-        """Return the problem; raise ValueError for kinks with multipliers of a given sum."""
-        if not (problem.is_smooth or problem.intercept.homogeneous):
-            raise ValueError(
-                f"Newton's method over rows in files takes {loss_name(problem.loss)} with "
-                "multipliers whose sum is free or zero only, not with intercept "
-                f"{str(problem.intercept)!r}"
-            )
-        return super().check_problem(problem)
 
     def begin_method(self, problem: Problem, w: np.ndarray) -> OverPasses:
         """Begin the method of the loss at these weights."""
@@ -164,6 +172,14 @@ class NewtonOnFiles(Sweeps):
                 self.begin_active_set(problem, state.method, local)
                 continue
             w = np.zeros(problem.n_features + 1)
+            if not bends_at_zero(problem.loss):
+                # From zero weights Newton's method cannot leave: descent can. Each row of the
+                # sample stands for so many.
+                weight = problem.members.size / local.members.size
+                sample = replace(local, C=weight * local.C)
+                begun, _ = descend_first(sample, 0, DESCENT)
+                if begun.w is not None:
+                    w = begun.w
             machine = Binary.from_problem(local)
             state.method.start_at(solve_sample(local, machine, problem.members.size, w))
 
@@ -224,7 +240,6 @@ class NewtonOnFiles(Sweeps):
             state.proof = np.array(sums)
             state.proves_itself = True
             state.estimate = max(Certificate.from_sums(problem.strength, sums).relative_gap, 0.0)
-            state.satisfied = method.ended
             _keep_better(problem, state, sums, work.alpha)
             return
         if work.carried is not None:
@@ -252,7 +267,6 @@ class NewtonOnFiles(Sweeps):
         state.estimate = method.estimate
         if state.proving:
             state.estimate = np.inf
-        state.satisfied = method.ended and not state.proving
         state.proves_itself = not proof_is_due and method.proves(problem.intercept)
         if state.estimate > target and not state.proving:
             self.follow_newton(problem, state)
@@ -262,9 +276,6 @@ class NewtonOnFiles(Sweeps):
         newton = state.method
         if isinstance(newton, ActiveSet) or problem.is_cornerless:
             return
-        # The active set has no multipliers of a given sum.
-        if not problem.intercept.homogeneous:
-            return
         method = ActiveSet.follow(newton, count_room(problem))
         if method is None:
             return
@@ -273,7 +284,6 @@ class NewtonOnFiles(Sweeps):
         # The first sweep of the active set proves the best dual point once more.
         state.dual_bound = empty_array()
         state.proves_itself = False
-        state.satisfied = False
 
     def solution(self, problem: Problem, state: PassesState) -> Point:
         """Return the point of the last sweep, with its certificate if that was proven."""
