@@ -25,7 +25,7 @@ from saddlesvm.estimators.base import Labels, Training, option_of
 from saddlesvm.fit.outcome import FitResult, Outcome, Trace
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.splits import FormerFit
-from saddlesvm.multiclass.sub_problems import SubProblem, likely_classes, worst_outcome
+from saddlesvm.multiclass.sub_problems import SEVERITY, SubProblem, likely_classes
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import intercept_kind
@@ -145,7 +145,7 @@ def gather_facts(results: Sequence[FitResult]) -> dict[str, Any]:
     """Return the facts of a fit that the results of its sub-problems have in common."""
     return {
         "certificates": [result.certificate for result in results],
-        "outcome": worst_outcome(results).outcome,
+        "outcome": max((result.outcome for result in results), key=SEVERITY.__getitem__),
         "trace": Trace(chain.from_iterable(result.trace for result in results)),
         "epochs": max(result.epochs for result in results),
         "seconds_solving": sum(result.seconds_solving for result in results),

@@ -128,8 +128,8 @@ def solve(
     fits.verbose = bool(template.verbose)
     results = fits.solve()
 
-    worst = sub_problems.worst_outcome(results)
-    if worst.outcome is not Outcome.CERTIFIED:
+    if any(result.outcome is not Outcome.CERTIFIED for result in results):
+        worst = sub_problems.worst_outcome(results)
         # A hint at the scales of the features, unless somebody ended the fit, or no gap was asked
         # for; rows in files are not read once more for it.
         hints = []

@@ -236,7 +236,7 @@ def point_sizes(
     y: np.ndarray,
     norms: np.ndarray,
     weights: np.ndarray,
-    members: np.ndarray,
+    members: np.ndarray | slice,
     alpha: np.ndarray,
     *,
     signs: bool = False,

@@ -496,7 +496,7 @@ def certificates_of(
     norms = problem.norms
     if norms.size > rows.shape[0]:
         norms = norms[problem.members]
-    members = np.arange(norms.size)
+    every = slice(0, norms.size)
     s: np.ndarray | float = 1.0
     if weights is not None:
         s = weights
@@ -524,9 +524,9 @@ def certificates_of(
     for k, sums in enumerate(zip(*columns, strict=True)):
         if weights is not None:
             own = weights[k]
-            facts = facts._replace(rows=row_sizes(problem.X, norms, own, members))
+            facts = facts._replace(rows=row_sizes(problem.X, norms, own, np.arange(norms.size)))
         # Rounding is counted for each problem alone, as for a fit of its own.
-        sizes = point_sizes(loss, y[k], norms, own, members, alpha[k])
+        sizes = point_sizes(loss, y[k], norms, own, every, alpha[k])
         account = bound_sums(facts, LossSums(*sums), sizes, W[k], pulls[k])
         found.append(Certificate.from_sums(strength, account))
     return found

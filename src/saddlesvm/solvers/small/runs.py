@@ -66,8 +66,9 @@ def advance(
 
         # The objectives are computed once an estimated gap is small enough, or NaN, and at the end.
         near = ~(gaps > relative_gap * best.primal[live])
-        is_last = step == most or time_is_up()
-        if not is_last and not any(near.tolist()):
+        is_near = any(near.tolist())
+        is_last = step == most or (not is_near and time_is_up())
+        if not (is_near or is_last):
             continue
         best.stuck[live] = ~np.isfinite(gaps)
         best.keep(live, runs.point())
