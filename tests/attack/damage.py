@@ -278,7 +278,7 @@ def damaged_file(source: Path, kind: str, random: np.random.Generator) -> bytes:
         return b"\n".join(lines) + b"\n"
     if kind == "npy" and random.random() < 0.7:
         return damaged_array(whole, random)
-    if kind in ("libsvm", "csv", "liblinear", "libsvm model") and random.random() < 0.7:
+    if kind in ("libsvm", "csv", "liblinear") and random.random() < 0.7:
         return damaged_text(whole, random)
     if kind in ("model", "checkpoint", "npz") and random.random() < 0.75:
         return damaged_zip(whole, random)

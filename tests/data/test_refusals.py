@@ -72,22 +72,6 @@ def test_a_model_is_refused_in_little_memory(tmp_path: Path, what: str) -> None:
         tracemalloc.stop()
 
 
-def test_a_libsvm_model_is_refused_where_its_coefficients_have_no_room(tmp_path: Path) -> None:
-    classes, vectors = 600, 100_000
-    lines = ["svm_type c_svc", "kernel_type linear", f"nr_class {classes}", f"total_sv {vectors}"]
-    lines += ["rho " + "0 " * (classes * (classes - 1) // 2), "label " + " ".join(map(str, range(classes)))]
-    lines += [f"nr_sv {vectors} " + "0 " * (classes - 1), "SV", *["1 "] * vectors]
-    path = tmp_path / "lying.libsvm"
-    path.write_text("\n".join(lines))
-    tracemalloc.start()
-    try:
-        with pytest.raises(DataError, match="more than the file has room for"):
-            load(path)
-        assert tracemalloc.get_traced_memory()[1] < MOST
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("labels", [array("<U0", (10**9,)), array("<f8", (3,), bytes(24))])
 def test_data_are_refused_in_little_memory(tmp_path: Path, labels: bytes) -> None:
     rows = array("|i1", (8_000_000, 2), bytes(16_000_000))

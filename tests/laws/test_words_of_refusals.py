@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_format, parse_json
 from saddlesvm.data.data_table import ready_matrix
 from saddlesvm.data.reading import Reading
-from saddlesvm.models.libsvm_models import load_libsvm
 from saddlesvm.models.model_checks import check_meta
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
@@ -25,7 +23,6 @@ STORED: dict[str, Any] = {
     "kernel": None,
 }  # fmt: skip
 PROOF = {"primal": 1.0, "dual": 0.5}
-LIBSVM = "svm_type {}\nkernel_type linear\nnr_class {}\ntotal_sv {}\nrho 0\nSV\n"
 
 
 def bad_matrix() -> Any:
@@ -66,11 +63,3 @@ def test_what_is_sound_is_not_refused() -> None:
     check_format({"format": "f", "version": 2}, "m", "model", "f", 2)
     assert parse_json(json.dumps({"a": [1]}).encode(), 9) == {"a": [1]}
     assert callable(LinearSVC(solver="pegasos").partial_fit)
-
-
-@pytest.mark.parametrize(("kind", "classes", "vectors"), [("c_svc", 1, 0), ("one_class", 3, 0), ("c_svc", 2, -1)])
-def test_a_libsvm_model_of_no_machine_is_refused(tmp_path: Path, kind: str, classes: int, vectors: int) -> None:
-    path = tmp_path / "m"
-    path.write_text(LIBSVM.format(kind, classes, vectors))
-    with pytest.raises(DataError, match=f"total_sv|nr_class {classes}"):
-        load_libsvm(path)

@@ -12,7 +12,6 @@ from saddlesvm.cli.facts import describe_data
 from saddlesvm.cli.show import Facts, make_identifier, progress_bar
 from saddlesvm.data import DataError, Table
 from saddlesvm.data.model_file import is_model
-from saddlesvm.data.model_text import LIBLINEAR_START, LIBSVM_START, begins_with
 from saddlesvm.data.reading import Reading
 from saddlesvm.estimators.preparation import Preparation
 from saddlesvm.estimators.register import Entry, entry_of
@@ -24,6 +23,7 @@ from saddlesvm.estimators.training_data import (
     read_training,
 )
 from saddlesvm.models import persistence
+from saddlesvm.models.liblinear_models import is_liblinear
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
@@ -177,10 +177,8 @@ def hold_out(table: Table, share: float, seed: int, is_classification: bool) -> 
 
 
 def is_saved_model(path: str) -> bool:
-    """Return True for a model of ours, of LIBSVM or of LIBLINEAR."""
-    return is_model(path) or any(
-        begins_with(path, start) for start in (LIBSVM_START, LIBLINEAR_START)
-    )
+    """Return True for a model of ours or of LIBLINEAR."""
+    return is_model(path) or is_liblinear(path)
 
 
 def load_model(path: str) -> tuple[Any, Preparation]:
@@ -193,7 +191,7 @@ def load_model(path: str) -> tuple[Any, Preparation]:
     """
     if not is_saved_model(path):
         raise DataError(
-            f"{path}: is not a model of saddlesvm, LIBSVM or LIBLINEAR; the model stands before "
+            f"{path}: is not a model of saddlesvm or LIBLINEAR; the model stands before "
             "the data, and 'saddlesvm train DATA --model FILE' writes one"
         )
     return Preparation.from_model(persistence.load(path), path)

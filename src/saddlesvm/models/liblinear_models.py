@@ -9,14 +9,16 @@ no label line. This is the format of LIBLINEAR 1.x and 2.x.
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from saddlesvm.data.data_table import is_number
 from saddlesvm.data.errors import DataError, atomic_write, refuse_special
-from saddlesvm.data.model_text import find_numbers, find_whole_numbers, read_header
 from saddlesvm.data.streams import reading
 from saddlesvm.estimators.base import Labels
 from saddlesvm.estimators.fitted import Fitted, fitted_value, give_features, make_model
@@ -45,6 +47,11 @@ SOLVER_OF_LOSS["absolute"] = SOLVER_OF_LOSS["epsilon_insensitive"]
 SOLVER_OF_LOSS["squared"] = SOLVER_OF_LOSS["squared_epsilon_insensitive"]
 CRAMMER_SINGER = "MCSVM_CS"
 NEEDED_LINES = ("solver_type", "nr_class", "nr_feature", "bias")
+HEADER_LINES = (*NEEDED_LINES, "label", "rho")
+LAST_LINE = "w"  # the weights follow it
+START = b"solver_type "
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def save_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
@@ -144,6 +151,13 @@ def solver_type(model: LinearModel, path: str | os.PathLike[str], classes: Any) 
     return SOLVER_OF_LOSS[loss]
 
 
+def is_liblinear(path: str | os.PathLike[str]) -> bool:
+    """Return True if a file begins as a LIBLINEAR model does, perhaps behind a byte order mark."""
+    with open(path, "rb") as file:
+        head = file.read(len(BYTE_ORDER_MARK) + len(START))
+    return head.removeprefix(BYTE_ORDER_MARK).startswith(START)
+
+
 def load_liblinear(path: str | os.PathLike[str]) -> LinearModel:
     """Return the estimator of a LIBLINEAR text model.
 
@@ -155,7 +169,7 @@ def load_liblinear(path: str | os.PathLike[str]) -> LinearModel:
     where = os.fspath(path)
     refuse_special(path)
     with reading(Path(path)), open(path, encoding="utf-8-sig") as file:
-        header = read_header(file, where, (*NEEDED_LINES, "label", "rho"), "w", "LIBLINEAR")
+        header = read_header(file, where)
         missing = [name for name in NEEDED_LINES if name not in header]
         if missing:
             raise DataError(f"{where}: has no line {missing[0]!r} before its weights")
@@ -165,6 +179,52 @@ def load_liblinear(path: str | os.PathLike[str]) -> LinearModel:
                 f"allowed are {', '.join(LOSS_OF_SOLVER)}"
             )
         return _read_model(header, file, where)
+
+
+def read_header(file: IO[str], where: str) -> dict[str, str]:
+    """Return the lines of a model before its weights, by their first word."""
+    header: dict[str, str] = {}
+    for number, line in enumerate(file, 1):
+        name, _, value = line.strip().partition(" ")
+        if name == LAST_LINE:
+            return header
+        if name not in HEADER_LINES or name in header:
+            raise DataError(
+                f"{where}: line {number}: found {line[:40]!r}; "
+                "this is not a line of a LIBLINEAR model"
+            )
+        header[name] = value.strip()
+    raise DataError(
+        f"{where}: is truncated or not a LIBLINEAR model: there is no line {LAST_LINE!r}"
+    )
+
+
+def find_words(header: dict[str, str], name: str, count: int, where: str) -> list[str]:
+    """Return the words of a line of a header, as many as are needed."""
+    words = header.get(name, "").split()
+    if len(words) != count:
+        raise DataError(f"{where}: its line {name!r} has {len(words)} numbers; {count} are needed")
+    return words
+
+
+def find_numbers(header: dict[str, str], name: str, count: int, where: str) -> list[float]:
+    """Return the finite numbers in a line of a header."""
+    words = find_words(header, name, count, where)
+    if not all(is_number(word) and math.isfinite(float(word)) for word in words):
+        raise DataError(
+            f"{where}: its line {name!r} is {header[name][:60]!r}; finite numbers are needed"
+        )
+    return [float(word) for word in words]
+
+
+def find_whole_numbers(header: dict[str, str], name: str, count: int, where: str) -> list[int]:
+    """Return the whole numbers in a line of a header."""
+    words = find_words(header, name, count, where)
+    if not all(WHOLE.fullmatch(word) for word in words):
+        raise DataError(
+            f"{where}: its line {name!r} is {header[name][:60]!r}; whole numbers are needed"
+        )
+    return [int(word) for word in words]
 
 
 def _read_model(header: dict[str, str], file: IO[str], where: str) -> LinearModel:

@@ -19,7 +19,6 @@ from saddlesvm.data import DataError
 from saddlesvm.data.archives import DAMAGE, LONGEST_FAULT, is_finite, shorten_text
 from saddlesvm.data.errors import refuse_special
 from saddlesvm.data.model_file import is_model, load_model, save_model
-from saddlesvm.data.model_text import LIBSVM_START, begins_with
 from saddlesvm.estimators import register
 from saddlesvm.estimators.base import Labels
 from saddlesvm.estimators.columns import (
@@ -45,7 +44,6 @@ from saddlesvm.kernel.kernel_fitted import (
 )
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.models.liblinear_models import load_liblinear
-from saddlesvm.models.libsvm_models import load_libsvm
 from saddlesvm.models.model_checks import (
     ARRAYS,
     CSR_PARTS,
@@ -209,7 +207,7 @@ def list_kinds() -> str:
 
 
 def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
-    """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR or LIBSVM.
+    """Read an estimator that :func:`save` wrote, or a text model of LIBLINEAR.
 
     Its ``notes_`` are the notes that were stored with it. If transformers stand before
     the model, they are returned as a pipeline.
@@ -235,8 +233,6 @@ def load(path: str | os.PathLike[str]) -> Estimator | Pipeline:
         raise DataError(f"{path}: no such file")
     refuse_special(path)
     if not is_model(path):
-        if begins_with(path, LIBSVM_START):
-            return load_libsvm(path)
         return load_liblinear(path)
     kind, stored, meta = load_model(path)
     entry = register.find_entry(kind)
