@@ -2,7 +2,7 @@
 
 With few coordinates the descent runs on the matrix H, so that a pass does not read the data, and
 alternates with Newton steps on the support: for fixed signs the model is a parabola, whose
-minimiser a Cholesky factor finds. With many it runs on the columns.
+minimiser a Cholesky factor finds. With many it runs on the columns alone.
 """
 
 from __future__ import annotations
@@ -192,25 +192,11 @@ class WorkingSet:
         moving = Moving(part.places, self.store.scale, bend, moved, added, model.w)
         if rough:
             descend(None, columns, moving, found, tolerance, ROUGH_PASSES)
-            return found.w, self.change_of_margins(found.w - model.w)
-        for _ in range(ROUNDS):
-            worst = descend(None, columns, moving, found, tolerance, PASSES)
-            if worst <= tolerance or time_is_up():
-                break
-            # Where the descent is slow, a Newton step on the support takes the signs as they are.
-            support = support_of(found)
-            change = found.w - model.w
-            slopes = model.slopes + model.added * change
-            slopes += self.slopes(model.bend * self.change_of_margins(change))
-            step = np.zeros(model.w.size)
-            step[support] = self._conjugate(model, found, slopes, support)
-            # The curvature of the model along the step, step' H step.
-            dz = self.change_of_margins(step)
-            curved = float(
-                np.einsum("i,i,i", model.bend, dz, dz) + np.einsum("j,j,j", model.added, step, step)
-            )
-            if move_along(found._replace(slopes=slopes), step, curved):
-                moved[:] = self.change_of_margins(found.w - model.w)[rows]
+        else:
+            for _ in range(ROUNDS):
+                worst = descend(None, columns, moving, found, tolerance, PASSES)
+                if worst <= tolerance or time_is_up():
+                    break
         return found.w, self.change_of_margins(found.w - model.w)
 
     def move_pull(self, wanted: np.ndarray, bend: np.ndarray, tolerance: float) -> np.ndarray:
@@ -257,26 +243,6 @@ class WorkingSet:
                 places = np.arange(self.places.size, dtype=self.places.dtype)
                 return WorkingSet(store, self.features, self.intercept, places), rows
         return self, slice(None)
-
-    def _conjugate(
-        self, model: QuadraticModel, at: Coordinates, slopes: np.ndarray, support: np.ndarray
-    ) -> np.ndarray:
-        """Return the Newton step on the support, by conjugate gradients on the columns."""
-        # H_SS p = -(slopes + l1 sign(w)), with the diagonal of H as preconditioner.
-        wanted = -(slopes[support] + at.l1[support] * np.sign(at.w[support]))
-        diagonal = at.diagonal[support]
-        whole = np.zeros(at.w.size)
-
-        def product(p: np.ndarray) -> np.ndarray:
-            whole[support] = p
-            return (
-                self.slopes(model.bend * self.change_of_margins(whole))[support]
-                + model.added[support] * p
-            )
-
-        return conjugate_gradients(
-            product, lambda r: r / diagonal, wanted, MOST_PRODUCTS, MODEL_FORCING
-        )[0]
 
     def _by_matrix(self, model: QuadraticModel, tolerance: float) -> np.ndarray:
         """Return the best weights, by descent on the matrix and Newton steps on the support."""

@@ -19,22 +19,13 @@ and S the features with a weight or a pull at its bound, ``a - B X_S p / C`` has
 pull ``v - X_S' B X_S p``, and p brings it to the bounds. That is a Newton step of the dual, and the
 gap that it leaves is about the square of the gap before.
 
-The gap also proves that weights are zero. The dual objective is strongly concave where the
-curvature of the loss is at most L, so that the best pull is near:
-
-    |v_j - v*_j| <= sqrt(2 gap C L sum_i s_i x_ij^2),
-
-and a feature whose pull, plus this, is below l1 has a weight of zero in every solution: it is left
-out for good.
-
 Losses with kinks have a proximal term, with a centre c and a proximity q. Newton steps bring the
 first part of the gap, ``residual``, to zero. When it is small beside the second part,
 ``fenchel_gap``, the centre moves to the present multipliers and q shrinks.
 
 Source: Yuan, Ho and Lin (2012), "An improved GLMNET for l1-regularized logistic regression";
 Massias, Gramfort and Salmon (2018), "Celer: a fast solver for the Lasso with dual extrapolation",
-for working sets; Ndiaye, Fercoq, Gramfort and Salmon (2017), "Gap safe screening rules for sparsity
-enforcing penalties"; Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented
+for working sets; Li, Sun and Toh (2018), "A highly efficient semismooth Newton augmented
 Lagrangian method for solving Lasso problems", for the proximal term.
 """
 
@@ -71,7 +62,7 @@ from saddlesvm.solvers.machines import ALL, Binary, make_machine
 
 LEAST_FEATURES = 100  # features of a working set, at least; guessed
 GROWTH = 2.0  # features of a working set, per feature with a weight; guessed
-# Features up to which all that are not proven to be zero make up the working set; guessed.
+# Features up to which all make up the working set; guessed.
 FEW_FEATURES = 400
 NEWTON_STEPS = 10  # Newton steps on a working set, at most; guessed
 # Divisor, step by step, of a penalty that is too strong at first because features are many, and of
@@ -90,7 +81,6 @@ INEXACT = 0.03
 MODEL_SHARE = 0.3
 VIOLATION_OF_GAP = 0.1  # violation, in units of l1, per relative gap asked for; guessed
 LEAST_VIOLATION = 1e-15  # in units of l1, at least 1, that rounding leaves; guessed
-SCREENING_SLACK = 1e-9  # relative slack of the screening rule, for rounding; guessed
 # Factors by which a projection lowers the gap, at least and at most, where it is worth its time;
 # measured on rcv1.
 LEAST_GAIN = 3.0
@@ -133,8 +123,6 @@ class ColumnsState(State):
         ``C sum_i a_i x_i`` of the multipliers at `w`.
     z : ndarray of shape (n,)
         Margins of the members.
-    is_screened : ndarray of shape (d,), uint8
-        1 for the features that are proven to have no weight.
     rough : bool
         Whether the solver still takes rough models of all features at once.
     penalty_factor : float
@@ -158,7 +146,6 @@ class ColumnsState(State):
     best: Best = field(default_factory=Best)
     pull: np.ndarray = field(default_factory=empty_array)
     z: np.ndarray = field(default_factory=empty_array)
-    is_screened: np.ndarray = field(default_factory=empty_array)
     rough: bool = False
     penalty_factor: float = 1.0
     damping: float = TINY
@@ -176,11 +163,6 @@ class ColumnsState(State):
 class Columns(SolverBase):
     """Coordinate descent over features, for the elastic net and the l1 norm.
 
-    Parameters
-    ----------
-    screening : bool, default=True
-        Skip the features whose weight the gap proves to be zero.
-
     Examples
     --------
     >>> from saddlesvm import LinearSVC
@@ -197,7 +179,6 @@ class Columns(SolverBase):
     any_penalty: ClassVar[bool] = True
     begins_at_duals: ClassVar[bool] = False
     without_square: ClassVar[bool] = True
-    screening: bool = True
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> ColumnsState:
         """Begin at the given weights, or at zero."""
@@ -211,7 +192,6 @@ class Columns(SolverBase):
             pull=np.zeros(d + 1),
             centre=np.zeros(n),
             z=np.zeros(n),
-            is_screened=np.zeros(d, dtype=np.uint8),
             q=0.0 if problem.is_smooth else coordinate_curvature(problem),
             active=d,
         )
@@ -244,6 +224,7 @@ class Columns(SolverBase):
         # A new working set is due if a feature outside of it is not optimal.
         if not state.steps or not self._covers(state, violation):
             state.features = self._choose(problem, state, violation)
+            state.active = state.features.size
             state.work.working = None
         if state.work.working is None:
             state.work.working = WorkingSet(
@@ -293,21 +274,19 @@ class Columns(SolverBase):
         return state.penalty_factor * square, state.penalty_factor * l1
 
     def _violations(self, problem: Problem, state: ColumnsState) -> np.ndarray:
-        """Return how far each coordinate is from its optimum, shape (d + 1,); 0 if left out."""
+        """Return how far each coordinate is from its optimum, shape (d + 1,)."""
         square, l1 = self._penalty_factors(problem, state)
         violation = np.empty(state.w.size)
         # Slopes of the smooth part: those of the square less the pull of the multipliers.
         violations(Coordinates(state.w, square * state.w - state.pull, l1, l1), violation)
-        violation[:-1][state.is_screened != 0] = 0.0
         if not problem.intercept.present:
             violation[-1] = 0.0
         return violation
 
     def _choose(self, problem: Problem, state: ColumnsState, violation: np.ndarray) -> np.ndarray:
         """Return a working set: the features with a weight, and the worst of the others."""
-        left = np.flatnonzero(state.is_screened == 0)
-        if left.size <= FEW_FEATURES:
-            return left
+        if problem.n_features <= FEW_FEATURES:
+            return np.arange(problem.n_features)
         support = state.w[:-1] != 0.0
         if state.rough:
             return np.flatnonzero(support | (violation[:-1] > 0.0))
@@ -385,7 +364,7 @@ class Columns(SolverBase):
     # ------------------------------------------------------------------ objectives, gap, screening
 
     def _evaluate(self, problem: Problem, state: ColumnsState, target: float = 0.0) -> None:
-        """Compute margins, dual variables, their pull, objectives and gap, and screen features."""
+        """Compute margins, dual variables, their pull, objectives and gap."""
         kind = problem.intercept
         self._margins(problem, state)
         # A free intercept is set to its best value, so that the multipliers' sum is zero.
@@ -410,7 +389,7 @@ class Columns(SolverBase):
             dual_point = problem.balance(alpha)
             if state.q > 0.0:
                 pull = dual_weights(problem, dual_point)
-        dual, dual_point, pull = bring_inside(problem, dual_point, pull)
+        dual, dual_point = bring_inside(problem, dual_point, pull)
         primal = primal_of(problem.C, sums.losses, problem.regularizer.value(state.w))
         # The gap has two parts: what moves of the centre reduce, and what Newton steps reduce.
         coupled = float(np.einsum("i,i", state.alpha, state.z))
@@ -420,24 +399,16 @@ class Columns(SolverBase):
         if self._may_project(problem, state, target):
             before = state.best.relative_gap
             alpha = self._project(problem, state, problem.C * bend, target)
-            projected, dual_point, projected_pull = bring_inside(
-                problem, alpha, dual_weights(problem, alpha)
-            )
+            projected, dual_point = bring_inside(problem, alpha, dual_weights(problem, alpha))
             state.best.keep((primal, projected), state.w, dual_point)
             # A projection that hardly helps is not tried again: few rows bend, or features depend
             # on each other.
             state.projected = state.best.relative_gap
             if state.projected > HARDLY_HELPED * before:
                 state.projected = 0.0
-            if projected > dual:
-                dual = projected
-                pull = projected_pull
         state.estimate = state.best.relative_gap
-        if self.screening and state.q == 0.0:
-            self._screen(problem, state, pull, state.best.primal - dual)
-        state.active = int(state.is_screened.size - state.is_screened.sum())
         n_weights = np.count_nonzero(state.w[:-1])
-        state.remark = f"step {state.steps}: {n_weights} weights, {state.active} features left"
+        state.remark = f"step {state.steps}: {n_weights} weights"
 
     @staticmethod
     def _may_project(problem: Problem, state: ColumnsState, target: float) -> bool:
@@ -481,23 +452,6 @@ class Columns(SolverBase):
             store = self._store(problem, state)
             state.z += store.combine(store.cover(support), state.w[support])
 
-    def _screen(self, problem: Problem, state: ColumnsState, pull: np.ndarray, gap: float) -> None:
-        """Leave out the features whose weight is zero in every solution."""
-        l1 = penalty_factors(problem)[1][0]
-        # |v_j - v*_j| <= sqrt(2 gap C L sum_i s_i x_ij^2); a little more for rounding.
-        gap = max(gap, 0.0) + SCREENING_SLACK * abs(state.best.primal)
-        distance = np.sqrt(2.0 * gap * self._curvatures(problem, state)[:-1])
-        is_zero = np.abs(pull[:-1]) + distance < l1 * (1.0 - SCREENING_SLACK)
-        new = is_zero & (state.is_screened == 0)
-        if not new.any():
-            return
-        # Weights that are proven to be zero become zero now, and the margins follow.
-        state.is_screened[new] = 1
-        held = new & (state.w[:-1] != 0.0)
-        state.w[:-1][held] = 0.0
-        if held.any():
-            self._margins(problem, state)
-
     def solution(self, problem: Problem, state: ColumnsState) -> Point:
         """The best primal and the best dual point so far."""
         return Point(state.best.w, state.best.alpha)
@@ -507,16 +461,14 @@ class Columns(SolverBase):
         return Point(state.w, problem.scatter(state.alpha))
 
 
-def bring_inside(
-    problem: Problem, alpha: np.ndarray, pull: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Bring dual variables into the domain of R*; return their objective, them, and their pull."""
+def bring_inside(problem: Problem, alpha: np.ndarray, pull: np.ndarray) -> tuple[float, np.ndarray]:
+    """Bring dual variables into the domain of R*; return their objective, and them."""
     regularizer = problem.regularizer
     # The largest factor at which R* of the pull is finite; with l1: min(1, l1 / max |v_j|).
     factor = regularizer.domain_scale(pull)
     conjugates = conjugate_sum(problem.pointwise, problem.members, alpha, factor)
     charged = regularizer.conjugate_along(pull)(factor)
-    return dual_of(problem.C, float(conjugates), charged), factor * alpha, factor * pull
+    return dual_of(problem.C, float(conjugates), charged), factor * alpha
 
 
 def penalty_factors(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
