@@ -659,13 +659,6 @@ def proves_target(
     return True
 
 
-def slope_rounding(task: Task, A: np.ndarray, scores: np.ndarray) -> float:
-    """Return how much of a slope may be rounding of these scores."""
-    unit = float(np.finfo(task.place.kind).eps)
-    sizes = sum(float(np.abs(A[rows] * scores[rows]).sum()) for rows in few_rows(task))
-    return SLOPE_ROUNDING * unit * task.C * sizes
-
-
 def finish_step(
     task: Task, state: NewtonState, start: EvaluatedPoint, target: float
 ) -> EvaluatedPoint | None:
