@@ -129,7 +129,7 @@ def strength_of(model: Any, n: int) -> tuple[Decimal, Callable[[Any], Decimal]]:
 
 def loss_of(model: Any) -> Textbook:
     """The loss of an estimator: its name may carry an option, as in "huber:delta=2.0"."""
-    name, _, option = model.loss.partition(":")
+    name, _, option = getattr(model, "loss", "hinge").partition(":")  # SVC has no other
     usual = {"smooth_hinge": 1.0, "huber": 1.0, "pinball": 0.5}.get(name, 0.0)
     if name.endswith("epsilon_insensitive"):
         usual = model.epsilon

@@ -136,7 +136,7 @@ def stores(folder: Path) -> None:
 
 
 def checkpoints(folder: Path) -> None:
-    """Write the checkpoints of a dual solver, of one that carries more than its solution, and of a kernel machine."""
+    """Write the checkpoints of a dual solver, and of one that carries more than its solution."""
     X, y = data()
     for name, model in CHECKPOINTED.items():
         with warnings.catch_warnings():
@@ -147,7 +147,6 @@ def checkpoints(folder: Path) -> None:
 CHECKPOINTED: dict[str, Callable[[Path], Any]] = {
     "dcd.checkpoint": lambda path: LinearSVC(solver="dcd", max_iter=2, random_state=0, checkpoint=path),
     "pegasos.checkpoint": lambda path: LinearSVC(solver="pegasos", max_iter=2, random_state=0, checkpoint=path),
-    "kernel.checkpoint": lambda path: SVC(max_iter=2, random_state=0, checkpoint=path),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
@@ -13,13 +12,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from saddlesvm.estimators.scikit_learn import BaseEstimator
-from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.outcome import Limits, Outcome, Trace
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime import allowed
-from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check, check_options, either
+from saddlesvm.runtime.allowed import LIMIT, NUMBER, STRENGTH, Allowed, check, check_options
 from saddlesvm.runtime.clock import begin_fit, report_compilation, seconds_compiling
 from saddlesvm.runtime.option_names import Keep
 from saddlesvm.runtime.randomness import SEEDS, draw, make_random
@@ -41,10 +39,6 @@ COMMON = {
     "callbacks": allowed.CALLBACKS,
     "verbose": allowed.VERBOSE,
     "warm_start": allowed.TRUTH,
-    "checkpoint": either(
-        allowed.instances("the name of a file, a Checkpoint", str, os.PathLike, Checkpoint),
-        allowed.NOTHING,
-    ),
     "keep": allowed.KEEP,
 }
 # The names of each class's parameters, once they were asked for.

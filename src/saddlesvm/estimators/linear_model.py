@@ -6,6 +6,7 @@ it in public attributes, and forwards to functions of it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -34,6 +35,7 @@ from saddlesvm.estimators.on_cluster import fit_on_cluster, is_distributed
 from saddlesvm.estimators.path_search import certified_path
 from saddlesvm.estimators.proof_files import write_proof
 from saddlesvm.estimators.solve import fit_rows
+from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.multiclass.splits import check_start
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
@@ -71,6 +73,10 @@ LINEAR_OPTIONS = {
     "intercept": names(*INTERCEPTS),
     "intercept_scaling": SCALING,
     "memory": allowed.MEMORY,
+    "checkpoint": either(
+        allowed.instances("the name of a file, a Checkpoint", str, os.PathLike, Checkpoint),
+        allowed.NOTHING,
+    ),
 }
 
 Ends = tuple[float, float]  # the smallest and the largest C, or lambda, of a path

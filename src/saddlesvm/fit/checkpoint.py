@@ -5,7 +5,7 @@ nothing else is checked, because a continued fit computes its certificates from 
 
     digest         SHA-256 of all other members
     header         JSON: format, mark (facts of problem, rows and solver), numbers, trace
-    point.NAME     the last solution of the solver: w, alpha, or beta of a kernel machine
+    point.NAME     the last solution of the solver: w and alpha
     best.NAME      the best model and the best dual point that were certified so far: w and alpha
     state.NAME     further fields of the solver's state: as ``State.carried`` names them
 """
@@ -47,11 +47,11 @@ class Saved:
     point : dict of str to ndarray
         The fields of the last solution.
     best : dict of str to ndarray
-        The weights of the best model and the best dual point; empty for kernel machines.
+        The weights of the best model and the best dual point.
     state : dict of str to ndarray
         Further fields of the solver's state.
     numbers : dict
-        Epochs, rows touched, kernel values and seconds so far; "phases" holds seconds by name.
+        Epochs, rows touched and seconds so far; "phases" holds seconds by name.
     trace : list of dict
     """
 

@@ -23,7 +23,7 @@ from saddlesvm.fit.outcome import (
     read_only,
 )
 from saddlesvm.fit.points import Points, proof
-from saddlesvm.problem.certificate import Certificate, Evaluation, KernelPoint, Point
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.without_loss import find_without_loss
@@ -157,7 +157,7 @@ class Fit:
         self.certificate_seconds = 0.0
         self.end: tuple[Outcome, str] | None = None  # how the fit has ended, and why
         # The counts of the run that a checkpoint continues.
-        self.earlier = {"epochs": 0.0, "rows_touched": 0, "kernel_evaluations": 0}
+        self.earlier = {"epochs": 0.0, "rows_touched": 0}
         saved = self._read_checkpoint(seed)
         begun = clock()
         if saved is None:
@@ -451,36 +451,32 @@ class Fit:
             coef=read_only(model.coef),
             intercept=read_only(model.intercept),
             problem=self.label,
-            kernel_evaluations=self.kernel_evaluations,
+            kernel_evaluations=self.state.kernel_evaluations,
         )
 
     def snapshot(self) -> Saved:
         """Return what a checkpoint holds: the last solution, the best points, and the counts."""
         point = self.solver.solution(self.problem, self.state)
         best = {}
-        if isinstance(point, KernelPoint):
-            solution = {"beta": point.beta}
-        else:
-            w = point.w
-            if w is not None and point.tracks and not self.problem.is_plain:
-                # A dual solver tracks the gradient of the regulariser, which gives the weights.
-                w = self.problem.regularizer.weights(w)
-            # A solver has weights, dual variables, or both.
-            fields = {"w": w, "alpha": point.alpha}
-            solution = {name: array for name, array in fields.items() if array is not None}
-            returned = None if self.points.keeps_last else self.points.result
-            if returned is not None:
-                # The intercept as the weight of the virtual feature, which may be absent.
-                model, bound = returned
-                scale = self.problem.scale
-                intercept = np.asarray(model.intercept)
-                last = intercept / scale if scale else 0.0 * intercept
-                w = np.concatenate([model.coef, last[..., None]], axis=-1)
-                best = {"w": w, "alpha": bound.alpha}
+        w = point.w
+        if w is not None and point.tracks and not self.problem.is_plain:
+            # A dual solver tracks the gradient of the regulariser, which gives the weights.
+            w = self.problem.regularizer.weights(w)
+        # A solver has weights, dual variables, or both.
+        fields = {"w": w, "alpha": point.alpha}
+        solution = {name: array for name, array in fields.items() if array is not None}
+        returned = None if self.points.keeps_last else self.points.result
+        if returned is not None:
+            # The intercept as the weight of the virtual feature, which may be absent.
+            model, bound = returned
+            scale = self.problem.scale
+            intercept = np.asarray(model.intercept)
+            last = intercept / scale if scale else 0.0 * intercept
+            w = np.concatenate([model.coef, last[..., None]], axis=-1)
+            best = {"w": w, "alpha": bound.alpha}
         numbers = {
             "epochs": self.epochs,
             "rows_touched": self.rows_touched,
-            "kernel_evaluations": self.kernel_evaluations,
             "solving": self.watches.solving,
             "certifying": self.watches.certifying,
             "phases": dict(self.phases),
@@ -509,10 +505,8 @@ class Fit:
         # Other draws than those of the run before: repeating them would weigh their rows twice.
         seed = (seed + int(self.earlier["rows_touched"])) % 2**32
         # A state with its own weights needs no point to begin at.
-        start: Point | KernelPoint | None = None
-        if "beta" in saved.point:
-            start = KernelPoint(saved.point["beta"])
-        elif "w" not in saved.state:
+        start: Point | None = None
+        if "w" not in saved.state:
             start = Point(saved.point.get("w"), saved.point.get("alpha"))
         state: State = self.solver.init(self.problem, seed, start)
         for name, found in saved.state.items():
@@ -531,11 +525,6 @@ class Fit:
     def rows_touched(self) -> int:
         """Row visits so far, also before a checkpoint."""
         return int(self.earlier["rows_touched"] + self.state.rows_touched)
-
-    @property
-    def kernel_evaluations(self) -> int:
-        """Kernel values computed so far, also before a checkpoint."""
-        return int(self.earlier["kernel_evaluations"] + self.state.kernel_evaluations)
 
     def result(self) -> FitResult:
         """Return the best model; zeros with a certificate of NaN if no objective is finite."""

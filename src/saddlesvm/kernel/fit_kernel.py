@@ -24,7 +24,6 @@ from saddlesvm.kernel.kernel_fitted import (
     check_kernel_rows,
     starts_from,
 )
-from saddlesvm.kernel.kernel_pegasos import KernelPegasos
 from saddlesvm.kernel.kernel_problem import MIDDLE
 from saddlesvm.kernel.mercer import WITHOUT_GAMMA, Kernel, Matrix, resolve_gamma
 from saddlesvm.kernel.nu_machines import NuRegression
@@ -203,10 +202,6 @@ def make_fits(
     """Return the fits of the sub-problems of a kernel machine over checked rows."""
     problems = training.problems
     solver = template._make_solver()
-    if template.checkpoint is not None and isinstance(solver, KernelPegasos):
-        raise ValueError(
-            "kernel Pegasos has no checkpoints: use another solver, or leave the checkpoint out"
-        )
     # Fits that run at the same time share the cache.
     cache_size = template.cache_size / workers(len(problems), template.n_jobs)
     rows = KernelRows(
@@ -232,7 +227,6 @@ def make_fits(
         seed=draw_seed(getattr(template, "random_state", 0)),
         n_jobs=template.n_jobs,
         callbacks_of=(lambda sub: list(callbacks)) if callbacks else no_callbacks,
-        checkpoint=template.checkpoint,
         verbose=bool(template.verbose),
     )
 

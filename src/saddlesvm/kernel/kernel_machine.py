@@ -71,7 +71,6 @@ class KernelMachine(Estimator):
     n_jobs: int | None = None
     callbacks: Sequence[Any] | None = None
     warm_start: bool = False
-    checkpoint: Any = None
     shrinking: bool = True
     max_iter: float | None = -1
 

@@ -20,7 +20,6 @@ stationary points, but bounds nothing.
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,7 +31,6 @@ from saddlesvm.kernel.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.kernel.mercer import Kernel, Matrix, expand, gram
 from saddlesvm.kernel.row_blocks import RowSource, row_source
 from saddlesvm.kernel.row_table import RowTable, has_rows
-from saddlesvm.problem.fingerprint import fingerprint
 from saddlesvm.problem.intercepts import Group, Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
@@ -411,28 +409,3 @@ def make_kernel_problem(
         facts=facts,
     )
     return problem, chosen
-
-
-@fingerprint.register(KernelProblem)
-def _of_kernel(problem: KernelProblem, solver: object) -> dict[str, object]:
-    """Return checksums of all parts of a kernel problem."""
-    X = problem.X
-    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-    kernel = problem.kernel
-    groups = [group.intercept.total for group in problem.all_groups]
-    return {
-        "problem": problem.describe(),
-        "loss": repr(problem.loss),
-        "kernel": [kernel.name, kernel.gamma, kernel.degree, kernel.coef0],
-        "C": problem.C,
-        "sums": groups,
-        "labels": _checksum(problem.y),
-        "rows": [_checksum(array) for array in arrays],
-        "weights": _checksum(problem.weights),
-        "solver": repr(solver),
-    }
-
-
-def _checksum(array: np.ndarray) -> int:
-    """Return the checksum of the bytes of an array."""
-    return zlib.crc32(np.ascontiguousarray(array).data)

@@ -140,11 +140,7 @@ class SVC(ClassifierMixin, KernelMachine):
         feature of value 1. "none": no intercept, as in the Pegasos paper.
     warm_start : bool, default=False
         Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller
-        gap.
-    checkpoint : path-like or Checkpoint, optional
-        File for the last solution, written every half minute and at the end. If the file exists,
-        the fit continues from it. With several sub-problems, each has its own file: FILE.0, FILE.1
-        and so on.
+        gap. A fit that ends at `max_time` goes on in this way; joblib saves it meanwhile.
 
     Attributes
     ----------
@@ -283,7 +279,7 @@ class NuSVC(ClassifierMixin, KernelMachine):
         vectors. `nu` is at most twice the share of the smaller class.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, max_iter, \
 decision_function_shape, break_ties, random_state, max_time, keep, gap, solver, n_jobs, \
-callbacks, warm_start, checkpoint
+callbacks, warm_start
         As in :class:`SVC`.
 
     Attributes

@@ -62,7 +62,7 @@ class SVR(RegressorMixin, KernelMachine):
     epsilon : float, default=0.1
         Half-width of the tube without loss. It has the target's units.
     shrinking, verbose, max_iter, max_time, keep, gap, solver, n_jobs, \
-callbacks, warm_start, checkpoint
+callbacks, warm_start
         As in :class:`SVC`.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", as in scikit-learn; or "absolute", "pinball:tau=0.5" (the quantile
@@ -143,7 +143,7 @@ class NuSVR(RegressorMixin, KernelMachine):
         Weight of the losses.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, keep,
     gap, \
-solver, n_jobs, callbacks, warm_start, checkpoint
+solver, n_jobs, callbacks, warm_start
         As in :class:`SVC`.
 
     Attributes
@@ -205,7 +205,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         At most this share of the rows is outside the surface, and at least this share are support
         vectors.
     shrinking, cache_size, verbose, max_iter, max_time, keep, gap, solver, n_jobs, \
-callbacks, warm_start, checkpoint
+callbacks, warm_start
         As in :class:`SVC`.
 
     Attributes

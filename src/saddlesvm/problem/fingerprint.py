@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +12,8 @@ from saddlesvm.rows.layouts import Rows, dot_rows
 from saddlesvm.rows.passes import sample_rows
 
 
-@singledispatch
-def fingerprint(problem: Any, solver: object) -> dict[str, object]:
-    """Return the facts that must be equal for a checkpoint to be resumed.
-
-    Another kind of problem registers its own way.
-    """
+def fingerprint(problem: Problem, solver: object) -> dict[str, object]:
+    """Return the facts that must be equal for a checkpoint to be resumed."""
     if problem.holds_rows:
         chosen = sample_rows(problem.X) if problem.on_files else problem.members
         return marks(problem, solver, sketch(problem.X, chosen))
