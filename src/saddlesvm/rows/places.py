@@ -19,8 +19,8 @@ long (Reuters-21578, 9,465 x 14,577 with 51 classes), and level with 10 classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -45,12 +45,15 @@ if TYPE_CHECKING:
 
     from saddlesvm.rows.passes import Passes
 
+Answer = TypeVar("Answer")
+
 FLOAT64 = np.dtype(np.float64)
 # Features a stored value of a row up to which the BLAS sums outer products faster; derived: 6e10
 # operations a second instead of 1e9, for d^2 of them instead of k^2 / 2.
 DENSE_ENOUGH = 6.0
 # Pieces of a pass by several threads, each with a sum of its own; guessed.
 MOST_PIECES = 16
+MOST_SQUARES = 8  # the same of a matrix of the features; guessed
 
 
 class Memory:
@@ -85,7 +88,7 @@ class Memory:
     block, piece : int
         Rows of a block, and of the pieces of :meth:`gram`.
     threads : int
-        Threads of :meth:`sum_blocks`.
+        Threads of passes over all blocks.
     """
 
     threads: int = 1
@@ -139,10 +142,13 @@ class Memory:
         if self.matrix.dtype == self.kind and rows.stop - rows.start == self.n:
             return self.matrix
         # Values are widened into an array that the next block uses again: new memory takes longer.
+        # Several threads read several blocks at a time.
         begin, end = self.matrix.indptr[[rows.start, rows.stop]]
-        if self.widened.size < end - begin:
-            self.widened = np.empty(end - begin)
-        data = self.widened[: end - begin]
+        room = self.widened
+        if room.size < end - begin or self.threads > 1:
+            room = np.empty(end - begin)
+            self.widened = room
+        data = room[: end - begin]
         data[:] = self.matrix.data[begin:end]
         indptr = self.matrix.indptr[rows.start : rows.stop + 1] - begin
         shape = (rows.stop - rows.start, self.d)
@@ -159,6 +165,21 @@ class Memory:
         for rows in pieces(self.n, self.block):
             yield rows, self.read(rows)
 
+    def each_piece(self, work: Callable[[Iterable[tuple[slice, Any]]], Answer]) -> list[Answer]:
+        """Return what a function of blocks makes of each piece of neighbouring blocks, in order.
+
+        Several threads share the pieces, which do not depend on their number.
+        """
+        n_blocks = -(-self.n // self.block)
+        n_pieces = max(1, min(MOST_PIECES, n_blocks))
+
+        def read_piece(k: int) -> Iterator[tuple[slice, Any]]:
+            for number in range(k * n_blocks // n_pieces, (k + 1) * n_blocks // n_pieces):
+                rows = slice(number * self.block, min((number + 1) * self.block, self.n))
+                yield rows, self.read(rows)
+
+        return run_pieces(lambda k: work(read_piece(k)), n_pieces, self.threads)
+
     def sum_blocks(
         self, add: Callable[[slice, Any, np.ndarray], None], shape: tuple[int, ...]
     ) -> np.ndarray:
@@ -166,26 +187,18 @@ class Memory:
 
         Several threads visit blocks at the same time.
         """
-        if self.threads == 1:
-            total = np.zeros(shape)
-            for rows, block in self.blocks():
-                add(rows, block, total)
-            return total
-        # Each piece of neighbouring blocks has an array of its own.
-        n_blocks = -(-self.n // self.block)
-        pieces = min(MOST_PIECES, n_blocks)
 
-        def sum_piece(k: int) -> np.ndarray:
+        def sum_piece(blocks: Iterable[tuple[slice, Any]]) -> np.ndarray:
+            # Each piece of neighbouring blocks has an array of its own.
             part = np.zeros(shape)
-            for number in range(k * n_blocks // pieces, (k + 1) * n_blocks // pieces):
-                rows = slice(number * self.block, min((number + 1) * self.block, self.n))
-                add(rows, self.read(rows), part)
+            for rows, block in blocks:
+                add(rows, block, part)
             return part
 
-        parts = run_pieces(sum_piece, pieces, self.threads)
-        for part in parts[1:]:
-            parts[0] += part
-        return parts[0]
+        total, *others = self.each_piece(sum_piece)
+        for part in others:
+            total += part
+        return total
 
     def narrow(self, W: np.ndarray) -> np.ndarray:
         """Return weights of several classes in the precision of blocks, once for all blocks."""
@@ -248,13 +261,22 @@ class Memory:
             add_outer_products(self.X, self.numbers_in_X(rows), bends, found.T)
             return found
         roots = np.sqrt(bends).astype(kind)
-        squares = np.zeros((self.d, self.d), dtype=kind, order="F")
-        for part in pieces(rows.size, self.piece):
-            # Half of the weight on either side lets the BLAS compute one triangle only.
-            block, root = self.weigh(self.read(rows[part], kind), roots[part], kind)
-            squares = self.add_squares(squares, block)
-            found[-1, :-1] += self.constant * self.bring(block.T @ root)
-        found[:-1, :-1] = squares
+        parts = list(pieces(rows.size, self.piece))
+        n_pieces = min(MOST_SQUARES, len(parts))
+
+        def sum_piece(k: int) -> tuple[np.ndarray, np.ndarray]:
+            squares = np.zeros((self.d, self.d), dtype=kind, order="F")
+            last = np.zeros(self.d)
+            for part in parts[k * len(parts) // n_pieces : (k + 1) * len(parts) // n_pieces]:
+                # Half of the weight on either side lets the BLAS compute one triangle only.
+                block, root = self.weigh(self.read(rows[part], kind), roots[part], kind)
+                squares = self.add_squares(squares, block)
+                last += self.bring(block.T @ root)
+            return squares, last
+
+        for squares, last in run_pieces(sum_piece, n_pieces, self.threads):
+            found[:-1, :-1] += squares
+            found[-1, :-1] += self.constant * last
         found[:-1, -1] = found[-1, :-1]
         found[-1, -1] = self.constant**2 * bends.sum()
         return found
@@ -353,10 +375,10 @@ class RowsByPasses(Memory):
         self.kind = FLOAT64
         self.is_sparse = False
         self.values_per_row = float(self.d)
+        self.block = max(1, self.n)
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
-        """Visit all rows, which are one block."""
-        yield slice(0, self.n), None
+    def read(self, rows: slice | np.ndarray, kind: Any = None) -> None:
+        """Return nothing: passes read the rows, which are one block."""
 
     def scores(self, block: Any, W: np.ndarray) -> np.ndarray:
         """Return ``x_i . W`` of the rows, the intercept included."""

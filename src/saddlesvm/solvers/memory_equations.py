@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
@@ -33,6 +33,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.matrix import pieces
 from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.clock import time_is_up
+from saddlesvm.runtime.threads import run_pieces
 from saddlesvm.solvers.equations import (
     FEW_FEATURES,
     MOST_PRODUCTS,
@@ -296,8 +297,13 @@ class MemoryEquations(Equations):
         task = self.task
         place = task.place
         bends = np.empty(place.n)
-        for some in few_rows(task):
+        parts = list(few_rows(task))
+
+        def bend(k: int) -> None:
+            some = parts[k]
             bends[some] = task.machine.bend(some, point.Z[some], point.A[some], centre, q)
+
+        run_pieces(bend, len(parts), place.threads)
         bends *= task.C
         self.take_bends(bends)
         if place.d < min(FEW_FEATURES, task.most_side):
@@ -496,10 +502,11 @@ class MemoryEquations(Equations):
             return self.ridge * D + place.multiply(self.rows, bends, D)
         # If all rows bend, they are read where they are. Float32 sums do for iterations.
         few = place if self.bent == place.n else self.gather()
-        curved = self.ridge * D
-        for part, block in few.blocks():
+
+        def add_block(part: slice, block: Any, curved: np.ndarray) -> None:
             curved += few.pull(block, bends[part] * few.scores(block, D))
-        return curved
+
+        return self.ridge * D + few.sum_blocks(add_block, D.shape)
 
 
 def list_ways(

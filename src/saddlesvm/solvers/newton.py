@@ -47,9 +47,10 @@ from saddlesvm.problem.sums import conjugate_sum, dual_weights, margins
 from saddlesvm.rows.device import refuse_device
 from saddlesvm.rows.places import FLOAT64, IN_CACHE, Memory, RowsByPasses
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.threads import blas_for
+from saddlesvm.runtime.threads import blas_for, worthwhile
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array, start_alpha
 from saddlesvm.solvers.class_equations import ClassEquations
+from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.equations import Equations, MatrixEquations
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine, make_machine
@@ -889,6 +890,8 @@ class Newton(SolverBase):
 def make_task(problem: Problem, memory: float = 1e9) -> Task:
     """Return the task of a problem; its factors take at most so many bytes."""
     place = place_of(problem)
+    if not place.is_sparse and problem.holds_rows:
+        place.threads = worthwhile(values_cost(problem), problem.threads)
     ridge = np.ones(place.d + 1)
     machine = make_machine(problem, problem.in_arrays)
     task = Task(place, machine, ridge, problem.C, problem.is_smooth)

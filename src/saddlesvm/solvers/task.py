@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.rows.matrix import pieces
 from saddlesvm.rows.places import FLOAT64, Memory
+from saddlesvm.runtime.threads import run_pieces
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
 
 CACHED_SCORES = 2**15  # scores that are evaluated at once: 256 KB; guessed
@@ -271,10 +272,14 @@ def respond_all(
 ) -> tuple[np.ndarray, ResponseSums]:
     """Return the dual variables of all rows at scores Z, and their sums."""
     A = np.empty_like(Z)
-    sums = np.zeros(len(ResponseSums._fields))
-    for rows in few_rows(task):
+    parts = list(few_rows(task))
+
+    def respond(k: int) -> ResponseSums:
+        rows = parts[k]
         A[rows], found = task.machine.respond(rows, Z[rows], centre, q)
-        sums += found
+        return found
+
+    sums = np.sum(run_pieces(respond, len(parts), task.place.threads), axis=0)
     return A, ResponseSums(*sums.tolist())
 
 
@@ -346,8 +351,12 @@ def add_up(
 def score_all(place: Memory, W: np.ndarray) -> np.ndarray:
     """Return ``x_i . W`` of all rows of a place."""
     Z = np.empty((place.n, *W.shape[1:]))
-    for rows, block in place.blocks():
-        Z[rows] = place.scores(block, W)
+
+    def score(blocks: Iterable[tuple[slice, Any]]) -> None:
+        for rows, block in blocks:
+            Z[rows] = place.scores(block, W)
+
+    place.each_piece(score)
     return Z
 
 
@@ -367,10 +376,11 @@ def pull_of(place: Memory, A: np.ndarray, former: np.ndarray | float = 0.0) -> n
     if 2 * np.count_nonzero(pulls) < place.n:
         rows = np.flatnonzero(pulls)
         return place.pull_some(rows, differences(rows))
-    pulled = np.zeros((place.d + 1, *A.shape[1:]))
-    for part, block in place.blocks():
+
+    def add_block(part: slice, block: Any, pulled: np.ndarray) -> None:
         pulled += place.pull(block, differences(part))
-    return pulled
+
+    return place.sum_blocks(add_block, (place.d + 1, *A.shape[1:]))
 
 
 def objective_at_zero(task: Task) -> float:
