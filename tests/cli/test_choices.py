@@ -7,7 +7,6 @@ import pytest
 
 from saddlesvm.cli.rows import hold_out
 from saddlesvm.data import DataError, Table, load_bundled
-from saddlesvm.models.persistence import load
 
 LINES = "a,b,kind\n" + "".join(f"{k % 7 - 3},{k % 5},{'in' if k % 7 > 3 else 'out'}\n" for k in range(60))
 
@@ -46,25 +45,11 @@ def test_a_regression_without_its_loss_names_the_losses(told, refusal, tmp_path)
     assert told("train", path, "--loss", "squared")["quality"]["train_r2"] > 0.9
 
 
-def test_a_table_of_cross_validation_and_the_best_of_it(told, tmp_path):
-    model = tmp_path / "m"
-    found = told("train", "toy", "--C", "1e-5,1", "--cv", 3, "--model", model)["cross_validation"]
-    assert found["folds"] == 3
-    scores = {row["C"]: row["accuracy"] for row in found["values"]}
-    assert scores.keys() == {1e-5, 1.0}
-    assert found["chosen"]["C"] == max(scores, key=scores.get) == load(model).C
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--C", "auto:size=5", "--cv", "3"], "--C auto:size=5 chooses C without folds: leave --cv out"),
-        (["--lambda", "1", "--cv", "3"], "--cv chooses among values of C, not of --lambda"),
-        (["--C", "1,x"], "a number, several with commas, as in 0.1,1,10, or auto"),
-        (["--cv", "1"], "1 is not in the range x>=2"),
+        (["--C", "0.1,1"], "a number or auto is allowed"),
         (["--validation", "2"], "2.0 is not in the range 0.0<x<1.0"),
-        (["--set", "checkpoint=c", "--cv", "3"], "a checkpoint holds one fit, and a path has many"),
-        (["--kernel", "rbf", "--cv", "3"], "use scikit-learn's GridSearchCV"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(words, said, refusal):

@@ -59,7 +59,7 @@ def identifiers_of(value):
 def test_names_in_json_are_identifiers(told, notes, tmp_path):
     model, proof = tmp_path / "m", tmp_path / "p.json"
     found = [
-        told("train", notes, "--validation", 0.2, "--C", "0.1,1", "--cv", 3, "--model", model),
+        told("train", notes, "--validation", 0.2, "--C", "auto", "--model", model),
         told("certify", model, notes),
         told("path", "heart", "--validation", 0.2, "--C", "0.1,1"),
         told("convert", notes, tmp_path / "s.store"),

@@ -75,12 +75,3 @@ def test_a_command_takes_one_store_and_convert_makes_it(refusal, told, tmp_path)
     assert "unexpected" in refusal("train", tmp_path / "a", tmp_path / "b")
     made = told("convert", tmp_path / "a", tmp_path / "b", tmp_path / "both")["store"]
     assert made["rows"] == 200 and made["row_weights"]
-
-
-def test_folds_of_a_store_leave_its_rows_in_their_files(run, monkeypatch, tmp_path):
-    from sklearn.model_selection import GridSearchCV
-
-    # A grid search would copy the rows of each fold.
-    monkeypatch.setattr(GridSearchCV, "fit", lambda *_, **__: pytest.fail("the rows were copied"))
-    Store.create(tmp_path / "s", X, Y)
-    assert run("train", tmp_path / "s", "--C", "0.1,1", "--cv", "2")[0] == 0

@@ -92,9 +92,7 @@ def make_estimator(
     """
     parameters = {}
     for name, value in asked.items():
-        # Several values of C or gamma are for the cross-validation, which sets them in turn.
-        is_several = isinstance(value, tuple)
-        if name not in NOT_PARAMETERS + TRANSLATED and not is_several:
+        if name not in NOT_PARAMETERS + TRANSLATED:
             parameters[name] = value
     if "intercept" in asked:
         parameters["fit_intercept"] = asked["intercept"] != "none"

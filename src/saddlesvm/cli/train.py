@@ -38,7 +38,7 @@ QUICK_FIT = 5.0
 )
 @TRAINING_OPTIONS
 @model_options(
-    click.option("--C", "C", type=STRENGTH, help="The price of errors: 1, or 0.1,1,10, or auto."),
+    click.option("--C", "C", type=STRENGTH, help="The price of errors; auto chooses it."),
     LAMBDA,
     click.option(
         "--kernel",
@@ -50,13 +50,6 @@ QUICK_FIT = 5.0
         "--tol", type=float, metavar="GAP", help="Relative gap to prove; 1e-4 for linear models."
     ),
 )
-@click.option(
-    "--cv",
-    "folds",
-    type=click.IntRange(min=2),
-    metavar="FOLDS",
-    help="Choose C by so many folds; 5 by default.",
-)
 @click.option("--model", "model_path", type=OUTPUT, help="Write the model here.")
 @click.option("--report", type=REPORT, help="Write an HTML report with charts here.")
 @JSON
@@ -66,7 +59,6 @@ def command(
     test: str | None,
     validation: float | None,
     standardize: bool,
-    folds: int | None,
     reading: Reading,
     asked: dict[str, Any],
     model_path: str | None,
@@ -74,7 +66,6 @@ def command(
     as_json: bool,
 ) -> int:
     """Train a model, and prove how far it is from the optimum."""
-    from saddlesvm.cli.choice import check_folds, choose_by_folds
     from saddlesvm.cli.facts import describe_fit
     from saddlesvm.cli.models import choose_entry, make_estimator
     from saddlesvm.cli.rows import labels_to_fit, read_rows, save_model
@@ -85,9 +76,6 @@ def command(
     # Check all options before the data are read.
     began = time.perf_counter()
     entry = choose_entry(asked)
-    has_folds = folds is not None or isinstance(asked.get("C"), tuple)
-    if has_folds:
-        check_folds(asked, entry)
     # Say before the fit that the model cannot be saved.
     if standardize and model_path is not None:
         import_skops()
@@ -104,12 +92,8 @@ def command(
     y = labels_to_fit(rows.train, entry)
     model = make_estimator(asked, entry, y, quiet=as_json)
 
-    # Fit once, or by folds.
+    model.fit(rows.train.X, y, rows.train.sample_weight)
     facts = rows.facts
-    if has_folds:
-        model, facts["cross_validation"] = choose_by_folds(model, asked, folds, rows, y)
-    else:
-        model.fit(rows.train.X, y, rows.train.sample_weight)
     facts["fit"] = describe_fit(model, rows.train)
     quality = measure_quality(model, rows, y)
     facts["quality"] = quality

@@ -155,11 +155,11 @@ def read_ends(text: str) -> tuple[float, float]:
     return low, high
 
 
-def read_strength(text: str) -> float | str | tuple[float, ...]:
-    """Read numbers, or a rule such as ``auto:low=0.1``."""
+def read_strength(text: str) -> float | str:
+    """Read a number, or a rule such as ``auto:low=0.1``."""
     if text.partition(":")[0] == "auto":
         return text
-    return read_numbers(text)
+    return float(text)
 
 
 def read_kinds(text: str) -> tuple[tuple[str, str], ...]:
@@ -190,9 +190,7 @@ REPORT = FileName("PATH", check_report)
 LINES = FileName("PATH", check_folder)  # a pipe may take lines
 NUMBERS = Value("NUMBERS", "numbers with commas are needed, as in 0.1,1,10", read_numbers)
 ENDS = Value("LOW,HIGH", "two numbers are needed, the smaller one first, as in 1e-3,1e3", read_ends)
-STRENGTH = Value(
-    "C", "a number, several with commas, as in 0.1,1,10, or auto is allowed", read_strength
-)
+STRENGTH = Value("C", "a number or auto is allowed", read_strength)
 KINDS = Value(
     "NAME=KIND",
     "names of columns and their kinds are needed, as in city=category,note=text,id=drop",
