@@ -43,18 +43,16 @@ def test_a_mapped_array_is_found_in_its_file(tmp_path: Path) -> None:
     assert not is_mapped(X)
 
 
-def test_blocks_hold_the_rows_and_their_margins(tmp_path: Path) -> None:
+def test_blocks_hold_the_rows_and_their_norms(tmp_path: Path) -> None:
     X = matrix(50, D, density=0.5).astype(np.float32)
-    w = np.arange(D + 1.0)
     for file in (mapped(X, tmp_path), mapped_csr(X, tmp_path), X):
         edges = np.array([0, 11, 20, 33, 50])
-        with BlockReader(as_rows(file, 1.0), edges, 2, np.zeros(50), 2) as reader:
+        with BlockReader(as_rows(file, 1.0), edges, 2, np.zeros(50)) as reader:
             for chunks, then in (([3, 0], [2, 1]), ([2, 1], [0, 1]), ([1, 2], [])):
-                block = reader.fetch(chunks, [w], then, [w])
+                block = reader.fetch(chunks, then)
                 rows = np.concatenate([np.arange(edges[k], edges[k + 1]) for k in chunks])
                 values = block.X.values if hasattr(block.X, "values") else whole(block.X)
                 assert np.array_equal(values, X[rows])
-                assert np.allclose(block.margins_of(w), X[rows].astype(float) @ w[:-1] + w[-1], rtol=1e-12, atol=1e-12)
                 assert np.allclose(block.gather(reader.norms), (X[rows].astype(float) ** 2).sum(axis=1) + 1.0)
 
 
@@ -87,9 +85,9 @@ def test_each_byte_of_a_sweep_is_read_once_and_a_block_stays_until_the_next_but_
     edges = np.array([0, 11, 20, 33, 50])
     with BlockReader(as_rows(file, 1.0), edges, 1, np.zeros(50)) as reader:
         for k in range(4):
-            block = reader.fetch([k], (), [k + 1] if k < 3 else ())
+            block = reader.fetch([k], [k + 1] if k < 3 else ())
             if reader.pending:
-                reader.pending[2].result()  # the next block is in the other buffer
+                reader.pending[1].result()  # the next block is in the other buffer
             assert (block.size, block.chunks, block.parts) == (
                 edges[k + 1] - edges[k],
                 (k,),
@@ -97,7 +95,6 @@ def test_each_byte_of_a_sweep_is_read_once_and_a_block_stays_until_the_next_but_
             )
             values = block.X.values if hasattr(block.X, "values") else whole(block.X)
             assert np.array_equal(values, X[edges[k] : edges[k + 1]])
-            assert block.margins_of(np.ones(D + 1)) is None
             kept = np.zeros(50)
             block.scatter(np.arange(1.0, block.size + 1), kept)
             assert kept[edges[k] : edges[k + 1]].tolist() == list(range(1, block.size + 1))

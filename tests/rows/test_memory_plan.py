@@ -67,19 +67,16 @@ BURDENS = {
 
 
 def test_the_burden_of_a_row_is_counted_in_bytes() -> None:
-    counted = {
-        name: (one.of_row, one.of_work, one.of_label, one.judges, one.variables_of(9)) for name, one in BURDENS.items()
-    }
+    counted = {name: (one.of_row, one.of_work, one.of_label, one.variables_of(9)) for name, one in BURDENS.items()}
     assert counted == {  # float64 variables and a norm; labels of a byte, weights of eight, numbers of rows of four
-        "one problem": (16, 40, 13.0, 1, (1, 9)),
-        "classes of a joint machine": (64, 40 + 48 * 7, 13.0, 0, (1, 9, 7)),
-        "no variables": (8, 40, 15.0, 3, (3, 0)),
-        "classes side by side": (200, 40, 112.0, 12, (12, 9)),
-        "pairs of classes": (56, 40, 6 + 8 + 4 * 6 * 0.4, 0, (6, 9)),
+        "one problem": (16, 48, 13.0, (1, 9)),
+        "classes of a joint machine": (64, 48 + 48 * 7, 13.0, (1, 9, 7)),
+        "no variables": (8, 48, 15.0, (3, 0)),
+        "classes side by side": (200, 48, 112.0, (12, 9)),
+        "pairs of classes": (56, 48, 6 + 8 + 4 * 6 * 0.4, (6, 9)),
     }
-    assert Burden(4, share=0.5).judges == 4
     assert Burden(1) == Burden(1, 1, 1.0, 1, 0, 0.12, 1)
-    assert Burden(1, classes=2).of_work == 40 + 48 * 2
+    assert Burden(1, classes=2).of_work == 48 + 48 * 2
 
 
 @pytest.mark.parametrize("name", BURDENS)
@@ -91,7 +88,7 @@ def test_two_blocks_and_all_that_is_kept_take_the_memory(name: str, layout: str,
     variables = n * burden.of_row
     kept = int(n * burden.of_label) + burden.held + (variables if variables <= 0.25 * memory else 0)
     room = min(0.55 * memory, (1.0 - burden.kept) * memory - kept - memory // 5)
-    fitting = room / 2 / (size / n + 8 * burden.judges + burden.of_work / 2)
+    fitting = room / 2 / (size / n + burden.of_work / 2)
     if fitting < 1:
         with pytest.raises(ValueError, match=f"200,000 rows need {kept:,} bytes besides their values; give more"):
             make_plan(X, memory, burden)
@@ -105,11 +102,7 @@ def test_two_blocks_and_all_that_is_kept_take_the_memory(name: str, layout: str,
     of_block = min(int(fitting), n // 8)
     assert plan.per_block == max(24, of_block * size // n // 2**22)
     assert plan.edges.size - 1 == -(-n * plan.per_block // of_block)
-    few = make_plan(X, memory, burden, folder="there", most_rows=2_000)
-    assert (few.per_block, few.edges.size - 1, few.folder) == (24, -(-n * 24 // min(of_block, 2_000)), "there")
-    if layout == "dense":
-        assert make_plan(X, memory, burden, most_rows=10).per_block == 10
-    assert make_plan(X, memory, burden, most_rows=10**9).edges.tolist() == plan.edges.tolist()
+    assert make_plan(X, memory, burden, folder="there").folder == "there"
 
 
 def test_some_memory_is_left_for_all_else() -> None:
@@ -118,7 +111,7 @@ def test_some_memory_is_left_for_all_else() -> None:
     plan = make_plan(X, 2**30, Burden(1, held=2**29))
     assert plan.mapped
     room = (1.0 - 0.12) * 2**30 - 20_000_000 * 13 - 2**29 - 96 * 2**20
-    of_block = int(room / 2 / (32 + 8 + 20))
+    of_block = int(room / 2 / (32 + 24))
     assert plan.per_block == 24
     assert plan.edges.size - 1 == -(-20_000_000 * 24 // of_block)
 
@@ -148,8 +141,8 @@ def test_chunks_of_sparse_rows_have_about_equal_bytes() -> None:
     edges = make_plan(X, 2**24, 1).edges
     assert not isinstance(X, Dense)
     weight = X.data.itemsize + X.indices.itemsize
-    before = X.indptr[:-1].astype(np.int64) * weight + np.arange(100_000) * (X.indptr.itemsize + 40)
-    whole = int(X.indptr[-1]) * weight + 100_000 * (X.indptr.itemsize + 40)
+    before = X.indptr[:-1].astype(np.int64) * weight + np.arange(100_000) * (X.indptr.itemsize + 48)
+    whole = int(X.indptr[-1]) * weight + 100_000 * (X.indptr.itemsize + 48)
     count = edges.size - 1
     plain = [int(np.searchsorted(before, whole * k / count)) for k in range(1, count)]
     assert edges.tolist() == [0, *plain, 100_000]

@@ -64,13 +64,6 @@ def test_a_fit_is_repeatable_bit_for_bit(tmp_path: Path) -> None:
     assert np.array_equal(one.alpha, other.alpha)
 
 
-def test_more_passes_over_a_block_read_less(tmp_path: Path) -> None:
-    X = matrix(N, D)
-    file, y = mapped(X, tmp_path), labels(X, SquaredHinge())
-    epochs = [fit(streamed(file, y, SquaredHinge(), C=0.05), Blocks(passes=k), Limits(tol=1e-5)).epochs for k in (1, 4)]
-    assert epochs[1] < epochs[0]
-
-
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_rows_kept_to_the_end_of_a_sweep_save_sweeps(layout: str, tmp_path: Path) -> None:
     X = (matrix(N, D, density=0.7) * np.logspace(0, -1, D)).astype(np.float32)
@@ -92,9 +85,3 @@ def test_plain_problems_are_refused() -> None:
     problem: Problem = make_problem(as_rows(X), labels(X, Hinge()), Hinge(), C=1.0)
     with pytest.raises(ValueError, match="reads rows from files"):
         fit(problem, Blocks())
-
-
-@pytest.mark.parametrize("options", [{"passes": -1}, {"rows": 1.5}])
-def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
-        Blocks(**options)

@@ -100,7 +100,7 @@ def test_problems_share_readings(tmp_path: Path) -> None:
     X = matrix(N, D) * np.logspace(0, -3, D)
     file = mapped(X, tmp_path)
     first = many_blocks(file, labels(X, Logistic()), Logistic(), C=1e3)
-    reader = BlockReader(first.X, BLOCKS.edges, BLOCKS.per_block, first.norms, 2)
+    reader = BlockReader(first.X, BLOCKS.edges, BLOCKS.per_block, first.norms)
     y = labels(X, Logistic())
     problems = [
         make_problem(files(reader), sign * y, Logistic(), rooms=Rooms(np.zeros(N)), C=1e3) for sign in (1.0, -1.0)

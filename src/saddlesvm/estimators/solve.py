@@ -285,7 +285,6 @@ def open_blocks(
         intercept=template._intercept_kind(),
         scale=float(template.intercept_scaling),
         checkpoint=template.checkpoint,
-        most_rows=getattr(solver, "rows", 0),
     )
     return solver, rows
 

@@ -130,7 +130,6 @@ def open_rows(
     intercept: str,
     scale: float,
     checkpoint: Any,
-    most_rows: int = 0,
 ) -> FitRows:
     """Plan the training on a mapped matrix, and open its files.
 
@@ -147,21 +146,19 @@ def open_rows(
         Value of the virtual feature of a penalised intercept; a free one has that of a typical row.
     checkpoint : path-like, Checkpoint or None
         If the dual variables exceed the memory, their file is put next to the checkpoint.
-    most_rows : int, default=0
-        Rows per block at most; 0 for as many as the memory allows.
     """
     plain = design.rows
     bias = intercept_kind(intercept).value(scale, lambda: sampled_norms(plain))
     path = getattr(checkpoint, "path", checkpoint)
     folder = None if path is None else os.path.dirname(os.path.abspath(path))
-    plan: MemoryPlan = make_plan(plain, memory, burden, folder, most_rows)
+    plan: MemoryPlan = make_plan(plain, memory, burden, folder)
     n = plain.n_rows
     X = plain._replace(bias=bias)
     shape = burden.variables_of(n)
     # The solver's dual variables, those of the best bound, and those of a sweep under way.
     count = 3 if burden.variables > 2 else 2
     arrays = [plan.row_array(shape) for _ in range(count)]
-    reader = BlockReader(X, plan.edges, plan.per_block, plan.row_array((n,)), burden.judges)
+    reader = BlockReader(X, plan.edges, plan.per_block, plan.row_array((n,)))
     # Row numbers of 32 bits take half the memory, and are enough for most files.
     every = np.arange(n, dtype=np.int32 if n < 2**31 else np.int64)
     kept = plan.kept_bytes // burden.problems

@@ -153,29 +153,16 @@ class RowBlock:
         The rows of each chunk in the whole matrix.
     X : Dense or CSR
         The values of all m rows, in a buffer that the block after the next reuses.
-    judged : sequence of ndarray of shape (d + 1,)
-        The weights given with the request.
-    margins : ndarray of shape (len(judged), m)
-        ``x_i . w`` for each of them, in float64.
     """
 
     chunks: tuple[int, ...]
     parts: list[slice]
     X: Rows
-    judged: Sequence[np.ndarray]
-    margins: np.ndarray
 
     @property
     def size(self) -> int:
         """Number of rows."""
-        return self.margins.shape[1]
-
-    def margins_of(self, w: np.ndarray) -> np.ndarray | None:
-        """Return ``x_i . w`` of the rows, shape (m,), if w are judged weights; else None."""
-        for judged, margins in zip(self.judged, self.margins, strict=True):
-            if judged is w:
-                return margins
-        return None
+        return self.X.n_rows
 
     def gather(self, array: np.ndarray) -> np.ndarray:
         """Copy the entries of the block's rows from an array over all rows, shape (m,)."""
@@ -192,9 +179,7 @@ class RowBlock:
 class Buffer:
     """Memory for a block of dense or CSR rows."""
 
-    def __init__(
-        self, columns: Sequence[Column], most_rows: int, most_values: int, judges: int
-    ) -> None:
+    def __init__(self, columns: Sequence[Column], most_rows: int, most_values: int) -> None:
         shapes = [(most_values,), (most_values,), (most_rows + 1,)]
         if len(columns) == 1:
             shapes = [(most_rows, *columns[0].array.shape[1:])]
@@ -202,7 +187,6 @@ class Buffer:
             np.empty(shape, column.array.dtype)
             for shape, column in zip(shapes, columns, strict=True)
         ]
-        self.margins = np.empty((judges, most_rows))
 
 
 class BlockReader:
@@ -218,25 +202,20 @@ class BlockReader:
         Chunks in a block, at most.
     norms : ndarray of shape (n,)
         Receives the squared norms of the rows when each chunk is read for the first time.
-    judges : int, default=1
-        How many weights a request may ask margins for.
     """
 
-    def __init__(
-        self, X: Rows, edges: np.ndarray, per_block: int, norms: np.ndarray, judges: int = 1
-    ) -> None:
+    def __init__(self, X: Rows, edges: np.ndarray, per_block: int, norms: np.ndarray) -> None:
         self.X = X
         self.edges = edges
         self.per_block = per_block
         self.norms = norms
-        self.judges = judges
         self.columns = [Column(array) for array in X.arrays]
         self.starts = np.asarray(X.indptr[edges], dtype=np.int64) if X.sparse else edges
         self.normed = np.zeros(self.n_chunks, dtype=bool)
         self.buffers: list[Buffer] = []
         self.bytes_read = 0
         self.thread: ThreadPoolExecutor | None = None
-        self.pending: tuple[tuple[int, ...], list[np.ndarray], Future[RowBlock]] | None = None
+        self.pending: tuple[tuple[int, ...], Future[RowBlock]] | None = None
 
     @property
     def n_chunks(self) -> int:
@@ -265,14 +244,8 @@ class BlockReader:
         for column in self.columns:
             column.close()
 
-    def fetch(
-        self,
-        chunks: Sequence[int],
-        judged: Sequence[np.ndarray] = (),
-        then: Sequence[int] = (),
-        then_judged: Sequence[np.ndarray] = (),
-    ) -> RowBlock:
-        """Return the block of some chunks, with margins at some weights; read `then` ahead.
+    def fetch(self, chunks: Sequence[int], then: Sequence[int] = ()) -> RowBlock:
+        """Return the block of some chunks; read the block of `then` ahead.
 
         Raises
         ------
@@ -284,45 +257,44 @@ class BlockReader:
         wanted = tuple(chunks)
         reading = None
         if self.pending is not None:
-            # The reader may have begun this block, with these margins.
-            begun_chunks, begun_judged, begun_reading = self.pending
-            has_margins = {id(w) for w in judged} <= {id(w) for w in begun_judged}
-            if begun_chunks == wanted and has_margins:
+            # The reader may have begun this block.
+            begun_chunks, begun_reading = self.pending
+            if begun_chunks == wanted:
                 reading = begun_reading
         if reading is None:
-            reading = self._start(wanted, judged)
+            reading = self._start(wanted)
         block = reading.result()
         self.pending = None
         if len(then):
-            self.pending = (tuple(then), list(then_judged), self._start(tuple(then), then_judged))
+            self.pending = (tuple(then), self._start(tuple(then)))
         return block
 
-    def _start(self, chunks: tuple[int, ...], judged: Sequence[np.ndarray]) -> Future[RowBlock]:
+    def _start(self, chunks: tuple[int, ...]) -> Future[RowBlock]:
         if self.thread is None:
             self.thread = ThreadPoolExecutor(1, thread_name_prefix="saddlesvm-reader")
             most_rows = self.per_block * int(np.diff(self.edges).max())
             most_values = self.per_block * int(np.diff(self.starts).max())
-            self.buffers = [
-                Buffer(self.columns, most_rows, most_values, self.judges) for _ in range(2)
-            ]
+            self.buffers = [Buffer(self.columns, most_rows, most_values) for _ in range(2)]
         self.buffers.reverse()  # the other one belongs to the block that is worked on
-        return self.thread.submit(self._read, chunks, list(judged), self.buffers[0])
+        return self.thread.submit(self._read, chunks, self.buffers[0])
 
-    def _read(self, chunks: tuple[int, ...], judged: list[np.ndarray], buffer: Buffer) -> RowBlock:
+    def _read(self, chunks: tuple[int, ...], buffer: Buffer) -> RowBlock:
         # The places of the chunks in the buffer: of their rows, and of their values.
         parts = [slice(int(self.edges[chunk]), int(self.edges[chunk + 1])) for chunk in chunks]
         ends = np.cumsum([0, *(part.stop - part.start for part in parts)])
         values = np.cumsum([0, *(self.starts[chunk + 1] - self.starts[chunk] for chunk in chunks)])
         X = self._view(buffer, int(ends[-1]), int(values[-1]))
-        block = RowBlock(chunks, parts, X, judged, buffer.margins[: len(judged), : ends[-1]])
-        # The system fetches the next chunks while this one is read and its margins are computed.
+        block = RowBlock(chunks, parts, X)
+        # The system fetches the next chunks while this one is read and its norms are computed.
         for chunk in chunks[1:AHEAD]:
             self._expect(chunk)
         for k, chunk in enumerate(chunks):
             for later in chunks[k + AHEAD : k + AHEAD + 1]:
                 self._expect(later)
             self._fill(buffer, chunk, int(ends[k]), int(values[k]))
-            self._compute_norms_and_margins(block, chunk, parts[k], int(ends[k]), int(ends[k + 1]))
+            if not self.normed[chunk]:
+                self._compute_norms(X.between(int(ends[k]), int(ends[k + 1])), parts[k])
+                self.normed[chunk] = True
         return block
 
     def _spans(self, chunk: int) -> list[tuple[int, int]]:
@@ -370,21 +342,11 @@ class BlockReader:
         )
         return CSR(*matrix, self.X.bias, self.X.n_features)
 
-    def _compute_norms_and_margins(
-        self, block: RowBlock, chunk: int, part: slice, first: int, last: int
-    ) -> None:
-        """Compute norms (at the first reading) and margins of a chunk while it is in the cache."""
-        chunk_rows = block.X.between(first, last)
-        # Norms are computed at the first reading of each chunk, and checked for overflow.
-        if not self.normed[chunk]:
-            norms = np.empty(last - first)
-            rows.norms_of(chunk_rows, np.arange(last - first), norms)
-            self.norms[part] = check_norms(norms, chunk_rows, part.start)
-            self.normed[chunk] = True
-        for w, margins in zip(block.judged, block.margins, strict=True):
-            rows.dot_rows(
-                chunk_rows, np.arange(last - first, dtype=np.int32), w, margins[first:last]
-            )
+    def _compute_norms(self, chunk_rows: Rows, part: slice) -> None:
+        """Compute the norms of a chunk at its first reading, and check them for overflow."""
+        norms = np.empty(part.stop - part.start)
+        rows.norms_of(chunk_rows, np.arange(norms.size), norms)
+        self.norms[part] = check_norms(norms, chunk_rows, part.start)
 
 
 def stacked_rows(pieces: list[Any]) -> Rows:

@@ -32,7 +32,8 @@ RESERVE_SHARE = 5  # at most a fifth of the memory is reserved
 FEWEST_BLOCKS = 8  # blocks of a sweep: reading ahead then hides all but the first one
 CHUNK_BYTES = 1 << 22  # bytes of neighbouring rows that are read together; a guess
 FEWEST_CHUNKS = 24  # chunks of a block, so that each sweep can mix them anew; a guess
-WORK_BYTES = 40  # bytes for a row of the present block: labels, order, members, steps; derived
+# Bytes for a row of the present block: labels, order, members, steps, margins; derived.
+WORK_BYTES = 48
 CLASS_BYTES = 48  # the same for each class of a joint machine: variables, order, scores; derived
 # Weight vectors of the solver and the certificate, at least, besides those of the model; measured.
 WEIGHTS_AT_WORK = 4
@@ -218,18 +219,12 @@ class Burden(NamedTuple):
         lists = 1.0 if self.share >= 1.0 else self.problems * self.share
         return self.problems + 8.0 * self.weights + 4.0 * lists
 
-    @property
-    def judges(self) -> int:
-        """Problems for which the margins of all rows are computed while the rows are read."""
-        return self.problems if self.share >= 0.5 and self.classes == 1 else 0
-
 
 def make_plan(
     X: Rows,
     memory: int | None,
     problems: int | Burden,
     folder: str | None = None,
-    most_rows: int = 0,
 ) -> MemoryPlan:
     """Cut the rows into chunks of about equal bytes, so that two blocks and all else fit.
 
@@ -242,8 +237,6 @@ def make_plan(
         Number of problems that are solved side by side, or all that is kept of a row.
     folder : str, optional
         Holds the file of the rows' variables if they are too many for the memory.
-    most_rows : int, default=0
-        Most rows of a block; 0 for as many as the memory allows.
 
     Raises
     ------
@@ -263,14 +256,14 @@ def make_plan(
     # The rest is for two blocks: the present one, on which work is done, and the next one.
     reserve = min(RESERVE, memory // RESERVE_SHARE)
     room = min(BLOCKS_SHARE * memory, (1.0 - burden.kept) * memory - kept - reserve)
-    row_bytes = size / n + 8 * burden.judges + burden.of_work / 2
+    row_bytes = size / n + burden.of_work / 2
     block_rows = int(room / 2 / row_bytes)
     if block_rows < 1:
         raise ValueError(
             f"memory={memory} is too small: {n:,} rows need {kept:,} bytes besides their values; "
             "give more memory"
         )
-    block_rows = min(block_rows, -(-n // FEWEST_BLOCKS), most_rows or n)
+    block_rows = min(block_rows, -(-n // FEWEST_BLOCKS))
     chunks = max(FEWEST_CHUNKS, int(block_rows * size / n / CHUNK_BYTES))
     per_block = min(chunks, block_rows)
     edges = _find_edges(X, n, -(-n * per_block // block_rows))

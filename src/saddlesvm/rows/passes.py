@@ -243,7 +243,7 @@ class FromFiles(Passes):
         old = self.reader
         norms = np.empty_like(old.norms)
         X = old.X._replace(bias=value)
-        return FromFiles(BlockReader(X, old.edges, old.per_block, norms, old.judges), self.members)
+        return FromFiles(BlockReader(X, old.edges, old.per_block, norms), self.members)
 
     def norms(self) -> np.ndarray:
         """Return ``||x_i||^2`` of all rows of the files, which the first pass computes."""
@@ -287,7 +287,7 @@ class FromFiles(Passes):
             then = self._chunks(0)
         first = int(reader.edges[now.start])
         last = int(reader.edges[now.stop])
-        block = reader.fetch(now, then=then)
+        block = reader.fetch(now, then)
         return Part(block.X, np.empty(0, dtype=np.int32), slice(0, 0), first, last).move_to(
             self.members
         )

@@ -148,44 +148,22 @@ class BlocksState(SweepState):
 class Blocks(OverFiles):
     """Block minimisation of the dual over rows that are read block by block.
 
-    Parameters
-    ----------
-    passes : int, default=0
-        Passes of coordinate descent over a block while it is in memory; more passes suit slow
-        disks. 0 chooses the number, up to two visits per row: another pass follows while its
-        expected gain per visit is above the average gain that reading and visiting the block had so
-        far.
-    rows : int, default=0
-        Rows of a block; 0 for as many as `memory` allows.
-
     Examples
     --------
-    Estimators choose this solver if mapped rows take more than half of `memory`; an object sets its
-    options:
+    Estimators choose this solver for mapped rows beyond half of `memory`; a name asks for it:
 
     >>> import tempfile
     >>> from saddlesvm import LinearSVC, Store
-    >>> from saddlesvm.solvers import Blocks
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> store = Store.create(tempfile.mkdtemp() + "/notes.store", notes.X, notes.y)
-    >>> model = LinearSVC(solver=Blocks(passes=4), C=0.01, tol=1e-3, random_state=0).fit(
-    ...     store
-    ... )
+    >>> model = LinearSVC(solver="blocks", C=0.01, tol=1e-3, random_state=0).fit(store)
     >>> print(model.outcome_)
     certified
     """
 
     name: ClassVar[str] = "blocks"
     any_penalty: ClassVar[bool] = True
-    passes: int = 0
-    rows: int = 0
-
-    def __post_init__(self) -> None:
-        for option in ("passes", "rows"):
-            given = getattr(self, option)
-            if not isinstance(given, (int, np.integer)) or given < 0:
-                raise ValueError(f"{option} must be a whole number, at least 0; got {given!r}")
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlocksState:
         """Begin at zero, without reading any row, or at the given dual point."""
@@ -226,16 +204,7 @@ class Blocks(OverFiles):
         ]
         chunks, then = due[0]
 
-        # Margins at the judged weights are computed as rows are read, if half of them take part.
-        reader = reader_of(streamed[0])
-        judged = []
-        for problem, state in zip(streamed, states, strict=True):
-            if 2 * problem.members.size >= problem.y.size:
-                judged.append(state.judged)
-        judged = judged[: reader.judges]
-        is_first = states[0].position == 0
-        is_last = states[0].following.size > 0
-        block = reader.fetch(chunks, [] if is_first else judged, then, [] if is_last else judged)
+        block = reader_of(streamed[0]).fetch(chunks, then)
         for problem, state in zip(streamed, states, strict=True):
             self.visit(problem, state, block)
         return list(states)
@@ -279,7 +248,7 @@ class Blocks(OverFiles):
         local = problem.restrict_to_block(block)
         alpha = block.gather(state.alpha)
         # The losses of the judged weights come first, while the block is in the cache.
-        z = _judged_margins(local, block, state.judged)
+        z = margins(local, state.judged)
         paid = loss_sums(local.pointwise, local.members, z, 0.0, np.zeros(block.size)).paid
         state.paid += float(paid)
         # a_B <- about argmax D(a_B, a_rest), and w follows.
@@ -354,8 +323,8 @@ class Blocks(OverFiles):
         # Measure by how much the residual falls, when there is a second pass.
         if done == 2 and gains[0] > 0.0:
             state.fall = min(1.0, gains[1] / gains[0])
-        if self.passes or done == 0:
-            return done < max(self.passes, 1)
+        if done == 0:
+            return True
         if visits + active > MOST_VISITS or gains[-1] <= 0.0:
             return False
         # The first block of a sweep has two passes.
@@ -490,16 +459,6 @@ def _keep_free_rows(
         state.values.append(block.X.take(kept))
         numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
         state.kept = np.concatenate([state.kept, numbers[kept]])
-
-
-def _judged_margins(local: Problem, block: RowBlock, judged: np.ndarray) -> np.ndarray:
-    """Return the members' margins, shape (n,), at weights that the block was mostly read with."""
-    known = block.margins_of(judged)
-    if known is None:
-        return margins(local, judged)
-    if known.size == local.members.size:
-        return known
-    return known[local.members]
 
 
 def begin_sweep(problem: Problem, state: BlocksState) -> None:
