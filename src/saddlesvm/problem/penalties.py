@@ -125,7 +125,7 @@ def _pick_score(
 
     if python_class(penalty) is L2:
         return of_square
-    return body_for("score", X, of_dense, of_csr)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_score)

@@ -115,7 +115,7 @@ def _pick_dots(X: types.Type, i: types.Type, W: types.Type, *_: types.Type) -> C
             z[k] = a + bias * wk[row.size]
             q += 1
 
-    return body_for("dots", X, of_dense, _make_csr_dots(cast))
+    return body_for(X, of_dense, _make_csr_dots(cast))
 
 
 @operation(_pick_dots)
@@ -143,7 +143,7 @@ def _pick_add_row(
         # The last row of W holds the intercepts.
         W[W.shape[0] - 1, U(k)] += cast(c * X.bias)
 
-    return body_for("add_row", X, of_dense, of_csr)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_add_row)

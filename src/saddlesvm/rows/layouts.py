@@ -70,7 +70,7 @@ def _pick_dot(X: types.Type, i: types.Type, w: types.Type) -> Callable[..., floa
             p += U(1)
         return np.float64((a + b) + (c + d)) + X.bias * np.float64(w[w.size - 1])
 
-    return body_for("dot", X, of_dense, of_csr)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_dot)
@@ -101,7 +101,7 @@ def _pick_axpy(X: types.Type, i: types.Type, c: types.Type, w: types.Type) -> Ca
         if X.bias != 0.0:
             w[w.size - 1] += cast(c * X.bias)
 
-    return body_for("axpy", X, of_dense, of_csr)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_axpy)
@@ -130,7 +130,7 @@ def _pick_squared_norm(X: types.Type, i: types.Type) -> Callable[..., float]:
             p += U(1)
         return total
 
-    return body_for("squared_norm", X, of_dense, of_csr)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_squared_norm)

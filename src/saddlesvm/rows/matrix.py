@@ -7,17 +7,16 @@ type. Code for rows with column indices alone, or for arrays alone, asks for :at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from saddlesvm.rows.small_types import FLOATS, in_place, precision_of, widen
-from saddlesvm.runtime.argument_types import mark_source, python_class
+from saddlesvm.runtime.argument_types import python_class
 from saddlesvm.runtime.small import Most
 
 Body = Callable[..., Any]
-Kind = TypeVar("Kind")
 AT_ONCE = 2**13  # row pointers that are looked at together; a guess
 IN_CACHE = 2**18  # values of a block of rows; derived: 2 MB, the second cache of a core
 PIECE = 2**16  # rows that array code takes at a time: 512 KB a vector; guessed
@@ -26,7 +25,6 @@ LEAST_ROWS = 256  # rows of a block; a guess: calls of NumPy take longer than wo
 DENSE_SPEED = 3e10  # bytes of dense rows that are read in a second, at most; a guess
 SPARSE_TIME = 1e-9  # seconds for a value of sparse rows, at least; a guess
 silent = np.errstate(all="ignore")
-NEEDED = ("dot", "axpy", "squared_norm")  # operations that rows from outside must have
 
 
 def is_little(values: int, rows: int, columns: int, times: float = 1.0) -> bool:
@@ -328,69 +326,18 @@ def as_rows(X: Any, bias: float = 0.0) -> Rows:
     return Dense(read_only(X if X.dtype in FLOATS else in_place(X)), float(bias))
 
 
-#: The types of rows; types from outside with the bodies of their compiled operations, by name
-KINDS: dict[Any, dict[str, Body]] = {Dense: {}, CSR: {}}
-
-
-def register_rows(**bodies: Body) -> Callable[[type[Kind]], type[Kind]]:
-    """Register a type of rows: a NamedTuple with the properties and methods of :class:`CSR`.
-
-    Parameters
-    ----------
-    **bodies
-        The bodies of the operations ``dot(X, i, w)``, ``axpy(X, i, c, w)`` and ``squared_norm(X,
-        i)``, which Numba compiles, and of others if kernels need them. A kernel that needs an
-        operation without a body raises an error that names it.
-
-    Raises
-    ------
-    ValueError
-        One of the three is missing.
-    """
-    missing = [name for name in NEEDED if name not in bodies]
-    if missing:
-        raise ValueError(
-            f"a type of rows needs bodies of {', '.join(NEEDED)}; {missing[0]} is missing"
-        )
-
-    def declare(kind: type[Kind]) -> type[Kind]:
-        mark_source(kind)
-        KINDS[kind] = bodies
-        return kind
-
-    return declare
-
-
 def check_layout(X: object) -> None:
-    """Raise TypeError for rows of a type that is not registered."""
-    if type(X) not in KINDS:
+    """Raise TypeError for rows that are neither Dense nor CSR."""
+    if not isinstance(X, (Dense, CSR)):
         raise TypeError(
-            f"rows of type {type(X).__name__} are not known: give Dense or CSR rows, rows of a "
-            "type of register_rows, or a place (Passes) with parts of these types"
+            f"rows of type {type(X).__name__} are not known: give Dense or CSR rows (as_rows makes "
+            "them), or a place (Passes) with parts of these types"
         )
 
 
-def body_for(
-    operation: str, X: Any, of_dense: Body, of_csr: Body, otherwise: Body | None = None
-) -> Body:
-    """Return the body of a compiled operation for rows of a Numba type, `otherwise` without one.
-
-    Raises
-    ------
-    TypeError
-        The operation has no body for this type of rows.
-    """
-    kind = python_class(X)
-    if kind in (Dense, CSR):
-        return of_dense if kind is Dense else of_csr
-    # Rows of a type that was registered have bodies of their own.
-    body = KINDS.get(kind, {}).get(operation, otherwise)
-    if body is None:
-        name = getattr(kind, "__name__", X)
-        raise TypeError(
-            f"rows of type {name} have no compiled operation {operation!r}: give Dense or CSR rows"
-        )
-    return body
+def body_for(X: Any, of_dense: Body, of_csr: Body) -> Body:
+    """Return the body of a compiled operation for rows of a Numba type."""
+    return of_dense if python_class(X) is Dense else of_csr
 
 
 class BadRowError(ValueError):

@@ -85,10 +85,7 @@ def _pick_prefetch_row(
             prefetch_range_far(X.data, start, stop)
             prefetch_range_far(X.indices, start, stop)
 
-    def prefetch_nothing(X: object, order: object, p: object, end: object) -> None:
-        pass
-
-    return body_for("prefetch_row", X, of_dense, of_csr, prefetch_nothing)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_prefetch_row)
@@ -105,10 +102,10 @@ def _pick_prefetch_member(X: types.Type, members: types.Type, k: types.Type) -> 
             start = U(members[k + ahead]) * U(width)
             prefetch_range(X.values, start, start + U(width // 2))
 
-    def of_others(X: object, members: object, k: object) -> None:
+    def of_csr(X: object, members: object, k: object) -> None:
         pass
 
-    return body_for("prefetch_member", X, of_dense, of_others, of_others)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_prefetch_member)

@@ -18,7 +18,6 @@ from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import Terms, weight_of
-from saddlesvm.rows.matrix import KINDS
 from saddlesvm.runtime.compiled import inlined, record_of
 from saddlesvm.runtime.randomness import make_random
 
@@ -264,8 +263,6 @@ class SolverBase(ABC):
     without_square: ClassVar[bool] = False
     # True if a run begins at given dual variables.
     begins_at_duals: ClassVar[bool] = True
-    # True if it reads rows by the operations that every type of rows has.
-    any_rows: ClassVar[bool] = False
     # True if a stopping rule of its own ends a run besides the fit's tolerance.
     ends_itself: ClassVar[Any] = False
     # True if it reads by ``problem.passes`` alone, wherever the rows are.
@@ -333,13 +330,7 @@ def check_penalty(problem: Problem, solver: SolverBase) -> None:
 
 
 def check_place(problem: Any, solver: SolverBase) -> None:
-    """Raise ValueError if the solver needs more of the rows than their type or place has."""
-    kind = type(getattr(problem, "X", None))
-    if KINDS.get(kind) and not (solver.any_rows or solver.over_passes):
-        raise ValueError(
-            f"the solver {solver.name!r} reads Dense or CSR rows; these are rows of type "
-            f"{kind.__name__}: use DCD or SDCA"
-        )
+    """Raise ValueError if the solver needs more of the rows than their place has."""
     if not getattr(problem, "holds_rows", True) and solver.needs_rows(problem):
         passes = problem.passes
         raise ValueError(

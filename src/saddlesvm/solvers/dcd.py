@@ -465,7 +465,6 @@ class DCD(DualAscent):
 
     name: ClassVar[str] = "dcd"
     any_penalty: ClassVar[bool] = True
-    any_rows: ClassVar[bool] = True
     permutation: bool = True
     shrinking: bool = True
     stopping: str = "gap"

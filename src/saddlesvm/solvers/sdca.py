@@ -130,7 +130,6 @@ class SDCA(DualAscent):
 
     name: ClassVar[str] = "sdca"
     any_penalty: ClassVar[bool] = True
-    any_rows: ClassVar[bool] = True
     sampling: str = "permutation"
     start: str = "zero"
     output: str = "last"

@@ -95,7 +95,7 @@ def _pick_bent_dot(
             total += X.data[p] * (bend[i] * moved[i])
         return total
 
-    return body_for("bent_dot", X, of_dense, of_csr)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_bent_dot)
@@ -119,7 +119,7 @@ def _pick_bent_square(X: types.Type, j: types.Type, bend: types.Type) -> Callabl
             total += np.float64(X.data[p]) * X.data[p] * bend[U(X.indices[p])]
         return total
 
-    return body_for("bent_square", X, of_dense, of_csr)
+    return body_for(X, of_dense, of_csr)
 
 
 @operation(_pick_bent_square)
