@@ -35,7 +35,7 @@ def optimised(kernel: Any, *arguments: Any) -> str:
 def test_the_terms_of_all_rows_are_vector_instructions(loss: Loss) -> None:
     y, z, alpha, bend = np.ones((4, 10))
     terms = SmoothedTerms(loss, y, np.empty(0), np.empty(0), 0.0, False)
-    text = optimised(respond, terms, z, Answers(alpha, bend, np.zeros(3)))
+    text = optimised(respond, terms, z, Answers(alpha, bend, np.zeros(4)))
     assert re.search(r"fmul[\w ]* <\d+ x double>", text)
 
 

@@ -112,7 +112,8 @@ class Line(NamedTuple):
         """Return the first and second derivative at a place, by what the rows answer there."""
         # No product of the BLAS, whose threads would take the fit's cores.
         slope = self.linear + t * self.quadratic - self.C * inner(alpha, self.dz)
-        return slope, self.quadratic + self.C * inner(bend * self.dz, self.dz)
+        curved = float(np.einsum("i,i,i", bend, self.dz, self.dz))
+        return slope, self.quadratic + self.C * curved
 
 
 def find_step(
@@ -130,10 +131,14 @@ def find_step(
     """
     begin, rise = line.derivatives(0.0, alpha, bend)
     search = Bracket(begin, -begin / rise if rise > 0.0 else 1.0, tolerance)
+    moved = np.empty(line.z.size)
     for _ in range(SEARCH_STEPS):
         if not search.going or time_is_up():
             break
+        # The scores at the place, in the same array each time.
         t = search.tau
-        alpha, bend, _ = machine.answer(ALL, line.z + t * line.dz, centre, q)
+        np.multiply(line.dz, t, out=moved)
+        moved += line.z
+        alpha, bend, _ = machine.answer(ALL, moved, centre, q)
         search.follow(*line.derivatives(t, alpha, bend))
     return search.tau

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg.lapack import get_lapack_funcs
 
 from saddlesvm.rows.layouts import Rows
@@ -81,8 +82,9 @@ def sum_squares(X: Rows, factors: np.ndarray) -> np.ndarray:
     """Return ``sum_i factors_i x_i^2``, element by element, shape (d + 1,)."""
     total = np.zeros(X.n_features + 1)
     if X.sparse:
-        squares = np.repeat(factors, np.diff(X.indptr)) * np.square(X.data, dtype=np.float64)
-        total += np.bincount(X.indices, squares, total.size)
+        squares = np.square(X.data, dtype=np.float64)
+        shape = (factors.size, X.n_features)
+        total[:-1] = factors @ sparse.csr_matrix((squares, X.indices, X.indptr), shape=shape)
         total[-1] = X.bias * X.bias * float(factors.sum())
         return total
     places = np.arange(factors.size)

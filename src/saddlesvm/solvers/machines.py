@@ -213,12 +213,8 @@ class CompiledBinary(Binary):
     ) -> tuple[np.ndarray, np.ndarray, ResponseSums]:
         """Return dual variables of some rows at scores Z, second derivatives of e, and sums."""
         answers = self.compute(rows, Z, centre, q)
-        losses, conjugates, coupled = answers.sums.tolist()
-        smoothed = -conjugates - coupled
-        if q > 0.0:
-            # The proximal term.
-            away = answers.alpha - centre[rows]
-            smoothed -= 0.5 * q * float(np.vdot(away, away))
+        losses, conjugates, coupled, away = answers.sums.tolist()
+        smoothed = -conjugates - coupled - 0.5 * q * away
         return answers.alpha, answers.bend, ResponseSums(losses, smoothed, conjugates)
 
     def dual_variables(

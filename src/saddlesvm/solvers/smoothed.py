@@ -65,8 +65,9 @@ class Answers(NamedTuple):
     ----------
     alpha, bend : ndarray of shape (n,)
         Dual variables, and second derivatives of the terms.
-    sums : ndarray of shape (3,)
-        Over the rows: ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, which a certificate needs.
+    sums : ndarray of shape (4,)
+        Over the rows: ``s phi(z)``, ``s phi*(-a / s)`` and ``a z``, which a certificate needs, and
+        ``(a - c)^2``.
     """
 
     alpha: np.ndarray
@@ -123,7 +124,7 @@ def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
     q = terms.q
     alpha = answers.alpha
     bend = answers.bend
-    paid = conjugates = coupled = 0.0
+    paid = conjugates = coupled = away = 0.0
     if q == 0.0:
         for k in range(U(z.size)):
             s = weight_of(terms.weights, k)
@@ -144,13 +145,15 @@ def respond(terms: SmoothedTerms, z: np.ndarray, answers: Answers) -> None:
             paid += s * value(loss, z[k], y)
             conjugates += conjugate(loss, a, y, s)
             coupled += a * z[k]
+            away += (a - terms.centre[k]) ** 2
     answers.sums[0] = paid
     answers.sums[1] = conjugates
     answers.sums[2] = coupled
+    answers.sums[3] = away
 
 
 def answers_at(terms: SmoothedTerms, z: np.ndarray) -> Answers:
     """Return the dual variables, second derivatives and sums of all rows at their scores."""
-    answers = Answers(np.empty(z.size), np.empty(z.size), np.empty(3))
+    answers = Answers(np.empty(z.size), np.empty(z.size), np.empty(4))
     respond(terms, z, answers)
     return answers

@@ -361,7 +361,7 @@ class Columns(SolverBase):
             bend = 1.0 / (state.q or 1.0)
         return state.work.curvatures * bend
 
-    # ------------------------------------------------------------------ objectives, gap, screening
+    # ------------------------------------------------------------------ objectives and gap
 
     def _evaluate(self, problem: Problem, state: ColumnsState, target: float = 0.0) -> None:
         """Compute margins, dual variables, their pull, objectives and gap."""
