@@ -11,14 +11,12 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import LinearSVC, LinearSVR, Pegasos
 from saddlesvm.data import load_bundled
-from saddlesvm.estimators.base import draw_seed
 from saddlesvm.lab.runs import iterates
 from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
-from saddlesvm.solvers import make_solver
 from saddlesvm.solvers.base import Budget
 from saddlesvm.solvers.pegasos import first_steps
 from support import Every, features, small_problem
@@ -51,18 +49,6 @@ def test_a_start_near_the_optimum_ends_at_once(solver: str, intercept: str) -> N
     assert epochs(again, coef_init=best.coef_, intercept_init=best.intercept_) <= 2
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
-@pytest.mark.parametrize("solver", ["auto", "dcd", "sdca", "newton"])
-def test_dual_variables_that_already_meet_the_gap_cost_no_epoch(solver: str, loss: str) -> None:
-    # Descent, so that the model's weights are those of its dual variables.
-    best = LinearSVC(C=0.01, tol=1e-7, loss=loss, solver="dcd", random_state=0).fit(NOTES.X, NOTES.y)
-    for asked in ({"tol": 0.0, "gap": 2.0 * best.certificate_.gap + 1e-9}, {"tol": 1e-5}):
-        again = LinearSVC(C=0.01, loss=loss, solver=solver, random_state=0, **asked)
-        again.fit(NOTES.X, NOTES.y, dual_coef_init=best.dual_coef_)
-        assert str(again.outcome_) == "certified"
-        assert again.trace_.column("rows_touched").tolist() == [0]
-
-
 def test_every_split_and_regressions_take_their_start() -> None:
     X, y = load_iris(return_X_y=True)
     for split in ("ovr", "ovo", "multinomial"):
@@ -83,13 +69,6 @@ def test_every_split_and_regressions_take_their_start() -> None:
         ({}, {"coef_init": np.full(4, np.nan)}, "finite"),
         ({}, {"intercept_init": 1.0}, "without coef_init"),
         ({"fit_intercept": False}, {"coef_init": np.zeros(4), "intercept_init": 1.0}, "has no intercept"),
-        ({"solver": "pegasos"}, {"dual_coef_init": np.zeros(len(NOTES.y))}, "starts from weights, not from dual_"),
-        ({"penalty": "l1"}, {"dual_coef_init": np.zeros(200)}, "a penalty with a square"),
-        ({}, {"dual_coef_init": np.zeros(7)}, r"the shape of dual_coef_, 1 x \d+; got 1 x 7"),
-        ({}, {"dual_coef_init": np.full(200, np.inf)}, "dual_coef_init must be finite"),
-        ({"loss": "hinge"}, {"dual_coef_init": np.full(len(NOTES.y), 2.0)}, "holds 2 for row 0, whose label is"),
-        ({}, {"dual_coef_init": np.zeros(4), "coef_init": np.zeros(4)}, "not both"),
-        ({"C": "auto"}, {"dual_coef_init": np.zeros(4)}, "C='auto'"),
         ({"C": "auto"}, {"coef_init": np.zeros(4)}, "C='auto'"),
         ({"multi_class": "crammer_singer"}, {"coef_init": np.zeros((2, 4))}, "start from dual points"),
     ],
@@ -103,12 +82,10 @@ def test_what_cannot_be_begun_is_refused(options: dict[str, Any], start: dict[st
         LinearSVC(**options).fit(X, y, **start)
 
 
-@pytest.mark.parametrize(("start", "words"), [("coef_init", "start from dual points"), ("dual_coef_init", "'ovr' or")])
-def test_a_joint_hinge_of_two_classes_begins_at_nothing_that_is_given(start: str, words: str) -> None:
+def test_a_joint_hinge_of_two_classes_begins_at_no_weights() -> None:
     """Its model has one vector, as those of two classes have, but its problem one for each class."""
-    given = {"coef_init": np.zeros(4), "dual_coef_init": np.zeros(len(NOTES.y))}
-    with pytest.raises(ValueError, match=words):
-        LinearSVC(multi_class="crammer_singer", loss="hinge").fit(NOTES.X, NOTES.y, **{start: given[start]})
+    with pytest.raises(ValueError, match="start from dual points"):
+        LinearSVC(multi_class="crammer_singer", loss="hinge").fit(NOTES.X, NOTES.y, coef_init=np.zeros(4))
 
 
 @pytest.mark.parametrize("T", [1, 2, 40])
@@ -160,43 +137,6 @@ def test_the_first_row_is_judged_by_the_start() -> None:
     np.testing.assert_allclose(point.w, apart.w, rtol=1e-12)  # w_1 alone
     np.testing.assert_allclose(later.w, 0.5 * apart.w, rtol=1e-12, atol=1e-12)  # w_1 and w_2 = 0
     assert first_steps(small_problem(SquaredHinge())) > 0.0
-
-
-@pytest.mark.parametrize("split", ["ovr", "ovo"])
-@pytest.mark.parametrize("solver", ["dcd", "sdca"])
-@pytest.mark.parametrize("form", [{"C": 2.0}, {"lam": 1e-2}], ids=str)
-def test_the_dual_solvers_begin_at_given_dual_variables(solver: str, split: str, form: dict[str, float]) -> None:
-    """One epoch from them is one epoch of a plain loop from them; for two classes and for each of three."""
-    X, y = load_iris(return_X_y=True)
-    options: dict[str, Any] = {"loss": "hinge", "fit_intercept": False, "multi_class": split, "solver": solver, **form}
-    options |= {"keep": "last", "tol": 0.0, "max_iter": 1, "random_state": 0}
-    first = LinearSVC(**options).fit(X, y)
-    again = LinearSVC(**options).fit(X, y, dual_coef_init=first.dual_coef_)
-    for k in range(3):
-        sign, rows = np.where(y == k, 1.0, -1.0), np.arange(len(y))
-        if split == "ovo":
-            low, high = [(0, 1), (0, 2), (1, 2)][k]
-            rows = np.flatnonzero((y == low) | (y == high))
-            sign = np.where(y == high, 1.0, -1.0)
-        problem = make_problem(as_rows(np.ascontiguousarray(X[rows])), sign[rows], Hinge(), **form)
-        alpha = first.dual_coef_[[k]].toarray()[0][rows] / problem.C
-        made = make_solver(solver)
-        state = made.init(problem, draw_seed(0) + k, Point(alpha=alpha))
-        state = made.step(problem, state, Budget(len(rows)))
-        found = again.dual_coef_[[k]].toarray()[0][rows]
-        np.testing.assert_allclose(found, problem.C * state.alpha, rtol=1e-9, atol=1e-12 * problem.C)
-    assert (again.certificate_.dual > first.certificate_.dual) and again.certificate_.sound
-
-
-@pytest.mark.parametrize("solver", ["auto", "newton", "dcd", "sdca"])
-def test_optimal_dual_variables_end_a_fit_at_once(solver: str) -> None:
-    best = LinearSVC(solver="dcd", tol=1e-7, random_state=0).fit(NOTES.X, NOTES.y)
-    again = LinearSVC(solver=solver, tol=1e-4, random_state=0, callbacks=[Every(0.5)])
-    assert epochs(again, dual_coef_init=best.dual_coef_) <= 1
-    line = LinearSVR(solver="dcd", tol=1e-7, C=0.01, random_state=0).fit(NOTES.X, NOTES.X[:, 0])
-    near = LinearSVR(solver=solver, tol=1e-3, C=0.01, random_state=0, callbacks=[Every(0.5)])
-    near.fit(NOTES.X, NOTES.X[:, 0], dual_coef_init=line.dual_coef_)
-    assert near.n_iter_ <= 1
 
 
 def test_batches_of_a_subset_hold_no_row_twice_and_every_row_as_often() -> None:

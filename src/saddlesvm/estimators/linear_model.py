@@ -164,7 +164,6 @@ class LinearModel(Estimator):
         sample_weight: ArrayLike | None = None,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
-        dual_coef_init: LabelsLike | None = None,
     ) -> Self:
         """Train to the relative gap `tol`.
 
@@ -187,9 +186,6 @@ class LinearModel(Estimator):
             multiplies them by zero, unless its steps begin later (see :class:`~saddlesvm.Pegasos`).
         intercept_init : array-like of the shape of ``intercept_``, optional
             Initial intercepts; zero by default.
-        dual_coef_init : array-like or sparse array of the shape of ``dual_coef_``, optional
-            Initial dual variables in the C form, within their bounds, instead of weights. Dual
-            solvers begin exactly there.
 
         Raises
         ------
@@ -203,11 +199,7 @@ class LinearModel(Estimator):
         NotCertifiedWarning
             A limit was reached before the requested gap was proven.
         """
-        starts = {
-            "coef_init": coef_init,
-            "intercept_init": intercept_init,
-            "dual_coef_init": dual_coef_init,
-        }
+        starts = {"coef_init": coef_init, "intercept_init": intercept_init}
         # Rows on a cluster.
         if not isinstance(X, np.ndarray) and is_distributed(X):
             return self._hold(fit_on_cluster(self._options(), X, y, sample_weight, starts))
@@ -219,7 +211,7 @@ class LinearModel(Estimator):
         automatic = None if isinstance(self.C, NUMBER) else parse_automatic(self.C)
         if automatic is not None:
             if start is not None:
-                raise ValueError("coef_init and dual_coef_init are for a given C, not for C='auto'")
+                raise ValueError("coef_init is for a given C, not for C='auto'")
             options = self._options()
             return self._hold(fit_automatically(options, automatic, X, y, sample_weight))
 

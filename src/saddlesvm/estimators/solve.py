@@ -23,7 +23,7 @@ from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.multiclass import splits, sub_problems
 from saddlesvm.multiclass.fits import Fits
 from saddlesvm.multiclass.linear_fit import FitRows, LinearRows, open_rows, rows_of
-from saddlesvm.multiclass.splits import FormerFit, GivenDuals, GivenStart
+from saddlesvm.multiclass.splits import FormerFit, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.loss import is_cornerless, is_smooth
 from saddlesvm.problem.penalties import L2, holds_square
@@ -54,7 +54,7 @@ MOST_DUALS = 2**28
 # Calls from the warning of a fit to the user's call of fit(), so that the warning names his line.
 CALLS_TO_USER = 6
 
-Start = FormerFit | GivenStart
+Start = FormerFit | GivenWeights
 
 
 def fit_rows(
@@ -73,7 +73,7 @@ def fit_rows(
         An estimator that is not fitted: its parameters. It learns the features.
     X, y, sample_weight
         As in :meth:`saddlesvm.LinearSVC.fit`.
-    start : FormerFit, GivenWeights or GivenDuals, optional
+    start : FormerFit or GivenWeights, optional
         The starting point.
     """
     template._check_options()
@@ -240,9 +240,6 @@ def make_fits(
         former=start,
         reads_together=may_share and isinstance(solver, OverFiles),
     )
-    if isinstance(start, GivenDuals):
-        # Given dual variables that prove the gap already cost no epoch.
-        limits = replace(limits, certify_start=True)
     fits = Fits(
         problems=training.problems,
         rows=linear,

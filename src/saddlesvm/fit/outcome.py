@@ -129,8 +129,6 @@ class Limits:
     certify_growth : float, default=0.0
         With `certify_every`: the interval is at least this share of the epochs done, so that
         certificates become rarer.
-    certify_start : bool, default=False
-        Certify the starting point before any work: it may suffice.
     keep : {"best", "last"}, default="best"
         The best model and the best dual point that the run had at a certificate, which a multiple
         of the weights may still improve; or the solver's own last point, as it is, with the gap
@@ -142,7 +140,6 @@ class Limits:
     max_time: float | None = None
     certify_every: float | None = None
     certify_growth: float = 0.0
-    certify_start: bool = False
     keep: Keep = "best"
     gap: float = 0.0
 

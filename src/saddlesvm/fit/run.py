@@ -172,11 +172,6 @@ class Fit:
                 self.points.keep(self.points.evaluate(Point(saved.best["w"], saved.best["alpha"])))
             self._certify_and_decide()
             self.end = self.end or self.reason_to_end(stopped=False)
-        elif limits.certify_start and start is not None:
-            if getattr(start, "alpha", None) is not None:
-                # The given point itself: a solver may begin elsewhere.
-                self.points.keep(self.points.evaluate(start))
-            self._certify_and_decide()
         elif limits.max_time is not None and self.state.begins_heavily:
             # The margins of the start are known, and may take too long a second time.
             self._certify_and_decide()

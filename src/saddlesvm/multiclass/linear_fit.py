@@ -22,7 +22,7 @@ from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.fits import Fits, WithoutWeights
 from saddlesvm.multiclass.small_classes import solve_classes
-from saddlesvm.multiclass.splits import FormerFit, GivenStart
+from saddlesvm.multiclass.splits import FormerFit, GivenWeights
 from saddlesvm.multiclass.sub_problems import SubProblem, csr_of, threads_each, workers
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
@@ -218,8 +218,8 @@ class LinearRows:
     loss : Loss
     options : dict
         Of :func:`~saddlesvm.problem.problem.make_problem`, for all sub-problems.
-    former : FormerFit, GivenWeights or GivenDuals, optional
-        A fit to continue, or weights or dual variables to begin from.
+    former : FormerFit or GivenWeights, optional
+        A fit to continue, or weights to begin from.
     reads_together : bool
         True if each block of files is read once for all classes.
     keeps_duals : bool
@@ -231,7 +231,7 @@ class LinearRows:
     rows: FitRows
     loss: Loss
     options: dict[str, Any]
-    former: FormerFit | GivenStart | None = None
+    former: FormerFit | GivenWeights | None = None
     reads_together: bool = False
     keeps_duals: bool = True
     posed: dict[int, Problem] = field(default_factory=dict)

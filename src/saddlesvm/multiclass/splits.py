@@ -1,8 +1,8 @@
 """The ways to train many classes: their sub-problems, the loss and the solver of each way, in
 memory and over files.
 
-It also has the starting points of the fits of sub-problems: a former fit, or weights or dual
-variables that the user gives.
+It also has the starting points of the fits of sub-problems: a former fit, or weights that the user
+gives.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem, one_vs_rest, share_of
 from saddlesvm.problem.certificate import Point
@@ -22,9 +21,8 @@ from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, JointLoss, Softmax
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import MultinomialProblem
-from saddlesvm.problem.penalties import Penalty, holds_square
+from saddlesvm.problem.penalties import Penalty
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.sums import bring_back
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
 from saddlesvm.rows.passes import Passes
@@ -38,7 +36,6 @@ from saddlesvm.solvers.multinomial_on_files import MultinomialOnFiles
 from saddlesvm.solvers.register import make_solver
 
 SPLITS = ("ovr", "ovo")
-ROUNDING = 1e-9  # of its size, that a dual variable may be beyond its bound
 SAMPLE_SHARE = 0.4  # of the memory, for the sample of multinomial regression's Newton method
 WEIGHTS_HELD = 24  # arrays of all classes' weights that it holds at a time
 ALONE = "squared_hinge"  # the estimators' default loss, which stands for a joint machine's own
@@ -380,99 +377,14 @@ class GivenWeights:
         return solver
 
 
-@dataclass(frozen=True)
-class GivenDuals:
-    """Given dual variables at which every sub-problem begins, as they are.
-
-    Attributes
-    ----------
-    duals : ndarray or CSR array of shape (vectors, n)
-        In the C form, as ``dual_coef_``: ``coef = duals @ X``.
-    """
-
-    duals: Any
-
-    def start(
-        self, sub: SubProblem, problem: Problem, count: int, weights_only: bool = False
-    ) -> Point:
-        """Return the starting point of a sub-problem among `count`, maybe weights alone.
-
-        Raises
-        ------
-        ValueError
-            The variables have another shape than the model's, or are not within their bounds, or
-            its solver begins at weights only.
-        """
-        if weights_only or isinstance(sub, JointSubProblem) or not holds_square(problem.penalty):
-            raise ValueError(
-                "dual_coef_init needs multi_class='ovr' or 'ovo', a penalty with a square, and a "
-                "solver that starts at dual variables: give coef_init"
-            )
-        if self.duals.shape != (count, problem.y.size):
-            raise ValueError(
-                f"dual_coef_init must have the shape of dual_coef_, {count} x {problem.y.size}; "
-                "got "
-                f"{' x '.join(map(str, self.duals.shape))}"
-            )
-        row = self.duals[[sub.index]]
-        row = np.ravel(row.toarray() if sparse.issparse(row) else row)
-        # Rounding may put a variable a little beyond its bound; more than that is an error.
-        given = np.zeros(problem.y.size)
-        given[problem.members] = row[problem.members] / problem.C
-        alpha = given.copy()
-        bring_back(problem.pointwise, problem.members, alpha)
-        beyond = np.flatnonzero(np.abs(alpha - given) > ROUNDING * np.abs(given))
-        if beyond.size:
-            i = int(beyond[0])
-            of = f" of {sub.label}" if sub.label else ""
-            raise ValueError(
-                f"dual_coef_init{of} holds {problem.C * given[i]:.6g} for row {i}, whose label is "
-                f"{problem.y[i]:g}: "
-                f"the nearest value that the loss allows is {problem.C * alpha[i]:.6g}"
-            )
-        return Point(alpha=alpha)
-
-    def solver(self, solver: Any, index: int) -> Any:
-        """Return the solver as it is.
-
-        Raises
-        ------
-        ValueError
-            It has no dual variables to begin at.
-        """
-        if not solver.begins_at_duals:
-            raise ValueError(
-                f"{solver!r} starts from weights, not from dual_coef_init: give coef_init"
-            )
-        return solver
-
-
-GivenStart: TypeAlias = GivenWeights | GivenDuals
-
-
-def check_start(coef: object, intercept: object, duals: object = None) -> GivenStart | None:
-    """Return the start at given weights or dual variables, checked; None without any.
+def check_start(coef: object, intercept: object) -> GivenWeights | None:
+    """Return the start at given weights, checked; None without any.
 
     Raises
     ------
     ValueError
-        Numbers are not finite, or intercepts are given without weights, or both weights and dual
-        variables.
+        Numbers are not finite, or intercepts are given without weights.
     """
-    if duals is not None:
-        # Dual variables, dense or sparse, as `dual_coef_` of a fit.
-        if coef is not None or intercept is not None:
-            raise ValueError("give coef_init (with intercept_init) or dual_coef_init, not both")
-        A: Any = duals
-        if sparse.issparse(duals):
-            A = sparse.csr_array(duals)
-            is_finite = np.isfinite(A.data).all()
-        else:
-            A = np.atleast_2d(np.asarray(duals, dtype=np.float64))
-            is_finite = np.isfinite(A).all()
-        if not is_finite:
-            raise ValueError("dual_coef_init must be finite numbers")
-        return GivenDuals(A)
     if coef is None and intercept is None:
         return None
     if coef is None:

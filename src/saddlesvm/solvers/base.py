@@ -261,8 +261,6 @@ class SolverBase(ABC):
     any_penalty: ClassVar[bool] = False
     # True if it also takes the l1 norm without a square.
     without_square: ClassVar[bool] = False
-    # True if a run begins at given dual variables.
-    begins_at_duals: ClassVar[bool] = True
     # True if a stopping rule of its own ends a run besides the fit's tolerance.
     ends_itself: ClassVar[Any] = False
     # True if it reads by ``problem.passes`` alone, wherever the rows are.

@@ -302,7 +302,6 @@ class Pegasos(SolverBase):
 
     name: ClassVar[str] = "pegasos"
     any_penalty: ClassVar[bool] = True
-    begins_at_duals: ClassVar[bool] = False
     batch_size: int = 1
     projection: bool = False
     sampling: str = "permutation"

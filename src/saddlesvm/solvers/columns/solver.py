@@ -177,7 +177,6 @@ class Columns(SolverBase):
 
     name: ClassVar[str] = "columns"
     any_penalty: ClassVar[bool] = True
-    begins_at_duals: ClassVar[bool] = False
     without_square: ClassVar[bool] = True
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> ColumnsState:
