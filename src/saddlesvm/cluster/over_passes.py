@@ -28,7 +28,7 @@ from saddlesvm.cluster.partition import Partition
 from saddlesvm.cluster.tasks import NO_LIMIT, TaskLimit, limit_task
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.bounds import add_sizes
-from saddlesvm.problem.loss import Loss, is_cornerless, is_smooth
+from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.solvers.active_set import ActiveSet
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import PassSums, Question, Setting
@@ -179,8 +179,10 @@ class PassRounds(ClusterMethod):
             self.methods[left[number]].learn_from_solution(self.setting, solution)
 
         self.certify_points(left, answers)
-        for k in left:
-            self.follow_newton(k)
+        # The active set goes on where steps of Newton's method overshoot.
+        for k in np.flatnonzero(self.live).tolist():
+            method = self.methods[k]
+            self.methods[k] = ActiveSet.follow(method, self.plan.loss, self.most) or method
         self.record()
         return self.find_outcome()
 
@@ -189,13 +191,6 @@ class PassRounds(ClusterMethod):
         order = PassOrder(problems, questions, self.plan.loss, self.plan.C, self.plan.n)
         held = self.engine.persist(answer_pass, add_answers, order)
         return held, self.engine.fetch(held, drop_taken_rows)
-
-    def follow_newton(self, k: int) -> None:
-        """Go on with the active set if steps of Newton's method overshoot."""
-        newton = self.methods[k]
-        if isinstance(newton, ActiveSet) or is_cornerless(self.plan.loss) or not self.live[k]:
-            return
-        self.methods[k] = ActiveSet.follow(newton, self.most) or newton
 
     def find_outcome(self) -> Outcome | None:
         """Return the outcome if nothing is left to do; end if the method does not suit."""

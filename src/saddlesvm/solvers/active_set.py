@@ -50,6 +50,7 @@ from saddlesvm.problem.bounds import (
 )
 from saddlesvm.problem.certificate import Point, relative
 from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance, shortening
+from saddlesvm.problem.loss import Loss, is_cornerless
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums, margins
 from saddlesvm.rows.layouts import add_rows
@@ -341,12 +342,17 @@ class ActiveSet(OverPasses):
         return cls(w, model=np.zeros(w.size), pull=np.zeros(w.size), most=most, room=room)
 
     @classmethod
-    def follow(cls, newton: NewtonOverPasses, most: int) -> ActiveSet | None:
+    def follow(
+        cls, newton: NewtonOverPasses | ActiveSet, loss: Loss, most: int
+    ) -> ActiveSet | None:
         """Return a run that goes on from Newton's method over passes if that overshoots.
 
-        None if it does not, or if there is no room for the rows near the corners of the loss.
+        None if it does not, if the loss has no corners, or if there is no room for the rows near
+        them.
         """
-        if not newton.overshoots or most < INSIDE * newton.at.size:
+        if isinstance(newton, ActiveSet) or not newton.overshoots or is_cornerless(loss):
+            return None
+        if most < INSIDE * newton.at.size:
             return None
         run = cls.begin(newton.run.best.w, most, newton.n)
         run.width = np.inf if run.room >= 1.0 else FIRST_WIDTH

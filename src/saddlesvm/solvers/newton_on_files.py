@@ -273,14 +273,11 @@ class NewtonOnFiles(Sweeps):
 
     def follow_newton(self, problem: Problem, state: PassesState) -> None:
         """Go on with the active set if steps of Newton's method overshoot."""
-        newton = state.method
-        if isinstance(newton, ActiveSet) or problem.is_cornerless:
-            return
-        method = ActiveSet.follow(newton, count_room(problem))
+        method = ActiveSet.follow(state.method, problem.loss, count_room(problem))
         if method is None:
             return
         state.method = method
-        state.remark = f"{newton.remark}: it went too far, and the active set goes on"
+        state.remark = f"{state.remark}: it went too far, and the active set goes on"
         # The first sweep of the active set proves the best dual point once more.
         state.dual_bound = empty_array()
         state.proves_itself = False
