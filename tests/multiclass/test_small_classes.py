@@ -61,6 +61,18 @@ def test_several_targets_too(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.allclose(whole.coef_, each.coef_, rtol=0.0, atol=np.sqrt(4.0 * whole.certificate_.gap) + 1e-12)
 
 
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "absolute"])
+def test_targets_whose_rows_have_two_variables_are_certified(loss: Any, penalty: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=(60, 2))
+    model = LinearSVR(loss=loss, penalty=penalty, epsilon=0.1, random_state=0).fit(X, y)
+    assert model.outcome_ is Outcome.CERTIFIED
+    for k, certificate in enumerate(model.certificates_):
+        alone = LinearSVR(loss=loss, penalty=penalty, epsilon=0.1, random_state=0).fit(X, y[:, k]).certificate_
+        assert certificate.dual <= alone.primal and alone.dual <= certificate.primal
+
+
 def test_what_is_not_certified_together_has_a_fit_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_classes, "MOST_STEPS", 2)  # too few for the harder classes
     model = LinearSVC(random_state=0, C=10.0).fit(X, Y)

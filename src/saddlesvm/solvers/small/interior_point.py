@@ -139,7 +139,7 @@ class InteriorRuns(Runs):
             self.row_of_variable = np.concatenate([ups, downs])
             self.counts_up = np.repeat([True, False], [ups.size, downs.size])[None]
             self.lower = np.concatenate([least[:, ups], low[:, downs]], axis=1)
-            self.upper = np.concatenate([high[:, ups], np.zeros((1, downs.size))], axis=1)
+            self.upper = np.concatenate([high[:, ups], np.zeros((len(y), downs.size))], axis=1)
             self.cost = np.concatenate([slope_above[:, ups], slope_below[:, downs]], axis=1)
             ridge = np.concatenate([ridge_above[:, ups], ridge_below[:, downs]], axis=1)
 
