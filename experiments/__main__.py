@@ -1,6 +1,6 @@
 """Run published experiments again, and write a report of each.
 
-python -m experiments rates --quick
+python -m experiments vlfeat-sdca --quick
 python -m experiments dcd-tables --data DIR
 python -m experiments --data DIR --reports reports
 """
