@@ -19,7 +19,8 @@ A step is a direction and a search along it (:mod:`saddlesvm.solvers.search`): s
 along the line, so that slopes need the scores of its two ends, and no row. Then the rows are
 visited whose dual variables have changed. Where no scores are kept, a pass evaluates the end of the
 step, and the next one a place before it if the objective rises there.
-Large problems begin at the solution of a share of the rows.
+Large problems begin at the solution of a share of the rows. The last step of a smooth loss without
+corners may end with the dual variables that its equations predict (:func:`proves_target`).
 
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large
 scale linear SVMs"; Rockafellar (1976), "Augmented Lagrangians and applications of the proximal
