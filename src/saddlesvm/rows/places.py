@@ -54,6 +54,8 @@ DENSE_ENOUGH = 6.0
 # Pieces of a pass by several threads, each with a sum of its own; guessed.
 MOST_PIECES = 16
 MOST_SQUARES = 8  # the same of a matrix of the features; guessed
+# Blocks of such a piece, at least: another matrix takes as long as some of them; guessed.
+LEAST_SQUARED = 16
 
 
 class Memory:
@@ -262,7 +264,7 @@ class Memory:
             return found
         roots = np.sqrt(bends).astype(kind)
         parts = list(pieces(rows.size, self.piece))
-        n_pieces = min(MOST_SQUARES, len(parts))
+        n_pieces = min(MOST_SQUARES, -(-len(parts) // LEAST_SQUARED))
 
         def sum_piece(k: int) -> tuple[np.ndarray, np.ndarray]:
             squares = np.zeros((self.d, self.d), dtype=kind, order="F")
