@@ -27,7 +27,7 @@ from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden
 from saddlesvm.rows.passes import Passes
 from saddlesvm.solvers.auto import FINISH, Auto
-from saddlesvm.solvers.auto_on_files import FREE_ROWS_SHARE, solver_on_files
+from saddlesvm.solvers.auto_on_files import solver_on_files
 from saddlesvm.solvers.base import SolverBase
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.crammer_singer import CrammerSinger
@@ -231,7 +231,7 @@ def choose_on_files(
         made = solver_on_files(solver, loss, penalty, X, memory, count)
         arrays = count if own_weights else 1
         if not isinstance(made, Blocks):
-            return made, Burden(count, 3, share, kept=FREE_ROWS_SHARE, weights=arrays)
+            return made, Burden(count, 3, share, weights=arrays)
         return made, Burden(count, 2, share, weights=arrays)
     kind = JOINT[multi_class].on_files
     if kind is None:

@@ -20,6 +20,7 @@ from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Rows
+from saddlesvm.rows.memory_plan import KEPT_SHARE
 from saddlesvm.solvers.active_set import INSIDE
 from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.base import Budget, SolverBase, empty_array
@@ -32,9 +33,6 @@ from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.taken_rows import WORK_BYTES
 
 MATRICES_SHARE = 0.25  # of the memory, for matrices and their factors; a guess
-# Share of the memory for the free rows: the two blocks and the factors take the rest. Measured on
-# 300,000 x 60 and three classes of 24,000 x 60 in 16M: half the sweeps of a share of 0.12.
-FREE_ROWS_SHARE = 0.25
 DESCENT_SWEEPS = 5  # sweeps of blocks before the active set; measured on the same rows
 MOST_SWEEPS = 20  # sweeps of the active set, at most: blocks then go on; a guess
 DESCENT = "blocks"
@@ -170,5 +168,5 @@ def solver_on_files(
         return Blocks() if is_wide(width, newton.memory) else newton
     # About one free row for each weight is strictly inside its bounds at the optimum.
     row_bytes = X.nbytes / X.n_rows + WORK_BYTES
-    n_free = FREE_ROWS_SHARE * memory / problems / row_bytes
+    n_free = KEPT_SHARE * memory / problems / row_bytes
     return BlocksThenActiveSet(room) if n_free >= INSIDE * width else Blocks()
