@@ -10,7 +10,7 @@ from saddlesvm import LinearSVC, LinearSVR
 from saddlesvm.fit.outcome import Outcome
 from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.losses import make_loss
-from saddlesvm.rows.array_libraries import brought, is_on_device, sent
+from saddlesvm.rows.array_libraries import copy_to_device, copy_to_numpy, is_on_device
 from saddlesvm.rows.device import Device
 from saddlesvm.rows.device_array import DeviceArray
 
@@ -49,11 +49,11 @@ def test_the_optimum_is_that_of_rows_in_memory(data, place, loss, intercept):
     assert there.outcome_ is Outcome.CERTIFIED
     assert there.certificate_.dual <= here.certificate_.primal
     assert here.certificate_.dual <= there.certificate_.primal
-    coef = brought(there.coef_)[0]
-    scores = X @ coef + brought(there.intercept_)
+    coef = copy_to_numpy(there.coef_)[0]
+    scores = X @ coef + copy_to_numpy(there.intercept_)
     losses = {"logistic": np.logaddexp(0.0, -y * scores), "squared_hinge": np.maximum(0.0, 1.0 - y * scores) ** 2}
     if loss in losses:
-        charged = coef @ coef + (brought(there.intercept_)[0] ** 2 if intercept == "regularized" else 0.0)
+        charged = coef @ coef + (copy_to_numpy(there.intercept_)[0] ** 2 if intercept == "regularized" else 0.0)
         assert 0.5 * charged + 0.5 * losses[loss].sum() == pytest.approx(there.certificate_.primal, rel=1e-10)
 
 
@@ -79,7 +79,7 @@ def test_results_are_where_the_rows_are(data):
     for found in (model.coef_, model.intercept_, model.predict(rows), model.decision_function(rows)):
         assert found.device == FAR
     same = LinearSVC(loss="logistic").fit(X.astype(np.float32), y)
-    assert (brought(model.predict(rows)) == same.predict(X.astype(np.float32))).mean() > 0.99
+    assert (copy_to_numpy(model.predict(rows)) == same.predict(X.astype(np.float32))).mean() > 0.99
     assert model.score(X, y) == (model.predict(X) == y).mean()
     regression = LinearSVR(loss="huber:delta=1.0").fit(rows, far(X[:, 0]))
     assert regression.predict(rows).device == FAR
@@ -91,8 +91,8 @@ def test_narrow_tensors_are_certified_in_double_precision(data, kind):
     rows = (torch.as_tensor(data[0]) * 10.0).to(getattr(torch, kind))
     model = LinearSVC(loss="logistic", C=0.01, tol=1e-8).fit(Device.of(rows), data[1])
     assert model.outcome_ is Outcome.CERTIFIED
-    scores = rows.double().numpy() @ brought(model.coef_)[0] + brought(model.intercept_)
-    charged = float((brought(model.coef_) ** 2).sum() + (brought(model.intercept_) ** 2).sum())
+    scores = rows.double().numpy() @ copy_to_numpy(model.coef_)[0] + copy_to_numpy(model.intercept_)
+    charged = float((copy_to_numpy(model.coef_) ** 2).sum() + (copy_to_numpy(model.intercept_) ** 2).sum())
     primal = 0.5 * charged + 0.01 * np.logaddexp(0.0, -data[1] * scores).sum()
     assert primal == pytest.approx(model.certificate_.primal, rel=1e-10)
 
@@ -179,5 +179,5 @@ def test_rows_of_jax_on_a_device_are_refused(data):
 
 def test_arrays_go_and_come_unchanged():
     values = np.arange(6.0).reshape(2, 3)
-    assert (brought(sent(values, far(values))) == values).all()
-    assert (brought(sent(values.T, torch_rows(values))) == values.T).all()
+    assert (copy_to_numpy(copy_to_device(values, far(values))) == values).all()
+    assert (copy_to_numpy(copy_to_device(values.T, torch_rows(values))) == values.T).all()

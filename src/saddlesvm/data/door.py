@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, validate_data
 from saddlesvm.data.column_errors import naming_columns
 from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.inputs import as_matrix, split_store
-from saddlesvm.rows.array_libraries import brought, is_on_device
+from saddlesvm.rows.array_libraries import copy_to_numpy, is_on_device
 from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.device import Device
 from saddlesvm.rows.files import is_mapped
@@ -134,9 +134,9 @@ def checked_data(
     if not isinstance(X, (np.ndarray, Design)):
         X, y, sample_weight = split_store(X, y, sample_weight)
         if is_on_device(y):
-            y = brought(y)
+            y = copy_to_numpy(y)
         if is_on_device(sample_weight):
-            sample_weight = brought(sample_weight)
+            sample_weight = copy_to_numpy(sample_weight)
     return check_design(X, estimator, reset=reset), y, sample_weight
 
 

@@ -30,7 +30,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.problem import Problem, resolve_C
-from saddlesvm.rows.array_libraries import brought
+from saddlesvm.rows.array_libraries import copy_to_numpy
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
@@ -273,7 +273,7 @@ def fetch_weights(weights: object) -> Any:
     """Return weights in the memory of this machine."""
     if sparse.issparse(weights):
         return weights
-    return brought(weights)
+    return copy_to_numpy(weights)
 
 
 def copy_options(model: Estimator, **params: Any) -> Any:

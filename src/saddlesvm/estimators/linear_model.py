@@ -40,7 +40,7 @@ from saddlesvm.multiclass.splits import check_start
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L1, L2, Penalty, ScaledPenalty, elastic_net
-from saddlesvm.rows.array_libraries import is_on_device, sent
+from saddlesvm.rows.array_libraries import copy_to_device, is_on_device
 from saddlesvm.rows.scores import dense_weights
 from saddlesvm.runtime import allowed
 from saddlesvm.runtime.allowed import NUMBER, SCALING, Allowed, either, names
@@ -517,8 +517,8 @@ class LinearModel(Estimator):
     def _hold_on_device(self, fitted: Fitted, device: object) -> Self:
         """Hold a fit, and send its weights to the device of an array."""
         self._hold(fitted)
-        self.coef_: np.ndarray = sent(self.coef_, device)
-        self.intercept_: np.ndarray = sent(self.intercept_, device)
+        self.coef_: np.ndarray = copy_to_device(self.coef_, device)
+        self.intercept_: np.ndarray = copy_to_device(self.intercept_, device)
         return self
 
     def _show_weights(self, coef: Matrix, held: object) -> Self:

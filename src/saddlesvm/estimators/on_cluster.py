@@ -32,7 +32,7 @@ from saddlesvm.multiclass.splits import JOINT, loss_for
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import resolve_C
-from saddlesvm.rows.array_libraries import is_on_device, sent
+from saddlesvm.rows.array_libraries import copy_to_device, is_on_device
 from saddlesvm.rows.memory_plan import memory_bytes
 from saddlesvm.runtime.allowed import NUMBER
 from saddlesvm.runtime.data_types import LabelsLike, Matrix, RowsLike
@@ -318,7 +318,7 @@ def apply_to_any_rows(method: Method) -> Method:
         # Numbers go back to the device of the rows; labels may be text, which stays here.
         if is_on_device(X):
             found = method(model, X)
-            return sent(found, X) if found.dtype.kind in "iuf" else found
+            return copy_to_device(found, X) if found.dtype.kind in "iuf" else found
         if not is_distributed(X):
             return method(model, X)
         from saddlesvm.cluster.sources import apply_lazily

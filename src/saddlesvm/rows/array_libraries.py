@@ -1,4 +1,4 @@
-"""Libraries of arrays besides NumPy: which one an array is of, and the way there and back."""
+"""Libraries of arrays besides NumPy: which one an array is of, and copies there and back."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from types import ModuleType
 
-CPU = 1  # as DLPack numbers devices
-WITHOUT_NAMESPACE = ("torch", "cupy")  # libraries whose arrays do not name it: their module is it
+CPU = 1  # DLPack's number of the device
+# Libraries whose arrays do not name their namespace: it is the module itself.
+WITHOUT_NAMESPACE = ("torch", "cupy")
 
 
 def is_on_device(X: object) -> bool:
@@ -21,7 +22,7 @@ def is_on_device(X: object) -> bool:
         return False
     if not (hasattr(X, "__array_namespace__") or library_name(X) in WITHOUT_NAMESPACE):
         return False
-    # The device by its name, if it has one, or by DLPack's code.
+    # The device by its name, or by DLPack's number; some libraries make `device` a method.
     name = getattr(X, "device", "")
     named_otherwise = not callable(name) and "cpu" not in str(name).lower()
     return named_otherwise or int(X.__dlpack_device__()[0]) != CPU
@@ -47,6 +48,7 @@ def namespace_of(X: Any) -> ModuleType:
 
 def check_library(X: Any) -> None:
     """Raise ValueError for rows whose library or device does not compute in double precision."""
+    # Arrays of JAX cannot be written to, and compute in single precision by default.
     name = library_name(X)
     if name.startswith("jax"):
         raise ValueError(
@@ -56,7 +58,7 @@ def check_library(X: Any) -> None:
     wide = None
     # A device of Apple has no double precision, and says so by an exception.
     with contextlib.suppress(TypeError, RuntimeError):
-        wide = sent(np.zeros(1), X, dtype=namespace_of(X).float64)
+        wide = copy_to_device(np.zeros(1), X, dtype=namespace_of(X).float64)
     if wide is None or not str(wide.dtype).endswith("float64"):
         raise ValueError(
             f"the device of X ({getattr(X, 'device', name)}) has no double precision, in which "
@@ -64,13 +66,16 @@ def check_library(X: Any) -> None:
         )
 
 
-def sent(values: np.ndarray, like: Any, dtype: object = None) -> Any:
+def copy_to_device(values: np.ndarray, like: Any, dtype: object = None) -> Any:
     """Return NumPy values as an array on the device of another; they keep their type by default."""
-    place = {} if library_name(like) == "cupy" else {"device": like.device}
+    # CuPy has no such argument: it copies to the current device.
+    place = {}
+    if library_name(like) != "cupy":
+        place["device"] = like.device
     return namespace_of(like).asarray(np.ascontiguousarray(values), dtype=dtype, **place)
 
 
-def brought(values: Any) -> np.ndarray:
+def copy_to_numpy(values: Any) -> np.ndarray:
     """Return an array of any library as a NumPy array."""
     if isinstance(values, np.ndarray):
         return values
@@ -80,6 +85,7 @@ def brought(values: Any) -> np.ndarray:
         return np.asarray(values.detach().cpu().numpy())
     if library_name(values).startswith("jax"):
         return np.asarray(values)
+    # The array API standard.
     if hasattr(values, "to_device"):
         values = values.to_device(namespace_of(values).Device("CPU_DEVICE"))
     return np.asarray(np.from_dlpack(values))

@@ -15,19 +15,20 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from saddlesvm.rows.array_libraries import (
-    brought,
     check_library,
+    copy_to_device,
+    copy_to_numpy,
     is_on_device,
     is_torch,
+    library_name,
     namespace_of,
-    sent,
 )
 from saddlesvm.rows.device_array import DeviceArray
 from saddlesvm.rows.matrix import IN_CACHE, LEAST_ROWS, Dense
 from saddlesvm.rows.passes import Part, Passes
 from saddlesvm.rows.places import FLOAT64, Memory
 
-ON_DEVICE = 2**26  # values of a block there: half a gigabyte in double precision; guessed
+BLOCK_VALUES = 2**26  # of a block on a device: half a gigabyte in double precision; guessed
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -61,11 +62,12 @@ class Device(Passes):
         check_library(array)
         kind = np.float64 if str(array.dtype).endswith("float64") else np.float32
         shape = tuple(int(size) for size in array.shape)
-        nowhere = np.broadcast_to(np.zeros(1, kind), shape)  # takes no memory
+        # An array of NumPy that has the shape and the precision, and takes no memory.
+        nowhere = np.broadcast_to(np.zeros(1, kind), shape)
         return cls(Dense(nowhere, 0.0), np.arange(shape[0]), array)
 
     def select(self, members: np.ndarray) -> Device:
-        """Passes over other rows of the same array."""
+        """Return passes over other rows of the same array."""
         return replace(self, members=members)
 
     def blocks_of(self) -> DeviceBlocks:
@@ -73,19 +75,19 @@ class Device(Passes):
         return DeviceBlocks(self)
 
     def norms(self) -> np.ndarray:
-        """``||x_i||^2`` of the rows, in float64; not finite if a value is not, or overflows."""
+        """Return ``||x_i||^2`` of the rows; not finite if a value is not, or overflows."""
         found = np.empty(self.members.size)
         place = self.blocks_of()
         place.widen()
         xp = namespace_of(self.array)
         for rows, block in place.blocks():
-            found[rows] = brought(xp.sum(block * block, axis=1))
+            found[rows] = copy_to_numpy(xp.sum(block * block, axis=1))
         # The virtual feature, which the array does not hold.
         found += self.X.bias**2
         return found
 
     def margins(self, w: np.ndarray) -> np.ndarray:
-        """``x_i . w`` of the rows, in float64."""
+        """Return ``x_i . w`` of the rows, in float64."""
         found = np.empty(self.members.size)
         place = self.blocks_of()
         place.widen()
@@ -98,7 +100,10 @@ class Device(Passes):
         place = self.blocks_of()
         place.widen()
         own = alpha[self.members]
-        return sum(place.pull(block, own[rows]) for rows, block in place.blocks())  # type: ignore[return-value]
+        pulled = np.zeros(self.X.n_features + 1)
+        for rows, block in place.blocks():
+            pulled += place.pull(block, own[rows])
+        return pulled
 
     def each(self, work: Callable[[Part], object]) -> NoReturn:
         """Refuse: compiled code does not reach the rows."""
@@ -108,11 +113,11 @@ class Device(Passes):
 def refuse_device(place: Any) -> NoReturn:
     """Raise ValueError: what is asked for needs rows in the memory of the CPU."""
     array = place.array
-    library = type(array).__module__.partition(".")[0]
+    device = getattr(array, "device", "")
     raise ValueError(
-        f"rows on a device ({library}, {getattr(array, 'device', '')}) are trained by Newton's "
-        "method: with solver='auto', penalty='l2' and the losses of LinearSVC or LinearSVR; bring "
-        "them to the CPU for all else"
+        f"rows on a device ({library_name(array)}, {device}) are trained by Newton's method: with "
+        "solver='auto', penalty='l2' and the losses of LinearSVC or LinearSVR; bring them to the "
+        "CPU for all else"
     )
 
 
@@ -129,14 +134,19 @@ class DeviceBlocks(Memory):
         super().__init__(device.X, device.members)
         self.array = device.array
         self.xp = namespace_of(device.array)
-        values = IN_CACHE if not is_on_device(device.array) else ON_DEVICE
+        # Tensors on the CPU are read as other rows there: in blocks that stay in the cache.
+        values = IN_CACHE
+        if is_on_device(device.array):
+            values = BLOCK_VALUES
         self.piece = max(LEAST_ROWS, values // max(1, self.d))
         self.block = self.piece
         self.keeps_scores = False
 
     def cast(self, values: Any, kind: object) -> Any:
-        """Values on the device in a precision."""
-        wanted = self.xp.float64 if kind == FLOAT64 else self.xp.float32
+        """Return values on the device in a precision."""
+        wanted = self.xp.float32
+        if kind == FLOAT64:
+            wanted = self.xp.float64
         if is_torch(values):
             return values.to(wanted)
         if values.dtype == wanted:
@@ -151,62 +161,69 @@ class DeviceBlocks(Memory):
         wanted = kind or self.kind
         if isinstance(rows, slice) and self.whole:
             return self.cast(self.array[rows, :], wanted)
-        chosen = sent(self.numbers_in_X(rows), self.array)
+        # Rows by their numbers: torch has a function of its own for them.
+        chosen = copy_to_device(self.numbers_in_X(rows), self.array)
         if is_torch(self.array):
             return self.cast(self.array.index_select(0, chosen), wanted)
         return self.cast(self.xp.take(self.array, chosen, axis=0), wanted)
 
     def scores(self, block: Any, W: np.ndarray) -> Any:
-        """``x_i . W`` of the rows of a block, the intercept included."""
-        products = block @ self.cast(sent(W[:-1], self.array), self.kind)
+        """Return ``x_i . W`` of the rows of a block, the intercept included."""
+        products = block @ self.cast(copy_to_device(W[:-1], self.array), self.kind)
         if W.ndim > 1:
-            last = sent(self.constant * W[-1], self.array)
+            last = copy_to_device(self.constant * W[-1], self.array)
         else:
             last = float(self.constant * W[-1])
         found = DeviceArray(self.cast(products, FLOAT64) + last)
-        return found if self.keeps_scores else np.asarray(found)
+        if self.keeps_scores:
+            return found
+        return np.asarray(found)
 
     def pull(self, block: Any, A: Any) -> np.ndarray:
-        """``sum_i a_i x_i`` over the rows of a block, for dual variables here or there."""
-        there = A.values if isinstance(A, DeviceArray) else sent(A, self.array)
+        """Return ``sum_i a_i x_i`` over the rows of a block, of dual variables in either memory."""
+        duals = A.values if isinstance(A, DeviceArray) else copy_to_device(A, self.array)
         found = np.empty((self.d + 1, *A.shape[1:]))
-        found[:-1] = brought(block.T @ self.cast(there, self.kind))
-        found[-1] = self.constant * brought(self.xp.sum(there, axis=0))
+        found[:-1] = copy_to_numpy(block.T @ self.cast(duals, self.kind))
+        # The virtual feature is the same in every row.
+        found[-1] = self.constant * copy_to_numpy(self.xp.sum(duals, axis=0))
         return found
 
     def outer_products(self, bends_of: Callable[[slice, Any], DeviceArray]) -> np.ndarray:
         """Return ``sum_i bend_i x_i x_i'`` over all rows, by a pass in single precision."""
-        xp = self.xp
-        features = self.cast(sent(np.zeros((self.d, self.d)), self.array), FLOAT64)
-        last = self.cast(sent(np.zeros(self.d), self.array), FLOAT64)
+        # The parts of the matrix: features by features, features by intercept, and the intercept's
+        # own. Products of a block are float32, sums of blocks float64.
+        features = self.cast(copy_to_device(np.zeros((self.d, self.d)), self.array), FLOAT64)
+        last = self.cast(copy_to_device(np.zeros(self.d), self.array), FLOAT64)
         corner = 0.0
         for rows, block in self.blocks():
-            bends = bends_of(rows, block)
-            bend = self.cast(bends.values, FLOAT32)
-            single = self.cast(block, FLOAT32)
-            features = features + self.cast(single.T @ (single * bend[:, None]), FLOAT64)
-            last = last + self.cast(single.T @ bend, FLOAT64)
-            corner += float(xp.sum(bends.values))
+            bends = bends_of(rows, block).values
+            narrow_bends = self.cast(bends, FLOAT32)
+            narrow = self.cast(block, FLOAT32)
+            features = features + self.cast(narrow.T @ (narrow * narrow_bends[:, None]), FLOAT64)
+            last = last + self.cast(narrow.T @ narrow_bends, FLOAT64)
+            corner += float(self.xp.sum(bends))
+
+        # Put together on the CPU, with the constant of the virtual feature.
         found = np.empty((self.d + 1, self.d + 1))
-        found[:-1, :-1] = brought(features)
-        found[-1, :-1] = self.constant * brought(last)
+        found[:-1, :-1] = copy_to_numpy(features)
+        found[-1, :-1] = self.constant * copy_to_numpy(last)
         found[:-1, -1] = found[-1, :-1]
         found[-1, -1] = self.constant**2 * corner
         return found
 
     def weigh(self, block: Any, roots: np.ndarray, kind: object) -> tuple[Any, Any]:
         """Return a block times a number for each row, and these numbers, in a precision."""
-        root = self.cast(sent(roots, self.array), kind)
+        root = self.cast(copy_to_device(roots, self.array), kind)
         return self.cast(block, kind) * root[:, None], root
 
     def add_squares(self, total: np.ndarray, block: Any) -> np.ndarray:
         """Add ``block' block`` to a total."""
-        total += brought(block.T @ block)
+        total += copy_to_numpy(block.T @ block)
         return total
 
     def bring(self, values: Any) -> np.ndarray:
         """Bring products to NumPy."""
-        return brought(values)
+        return copy_to_numpy(values)
 
     def take(self, rows: np.ndarray) -> DeviceBlocks:
         """Copy some rows, on the device."""

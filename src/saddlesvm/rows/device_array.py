@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from saddlesvm.rows.array_libraries import brought, namespace_of, sent
+from saddlesvm.rows.array_libraries import copy_to_device, copy_to_numpy, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ LOGICAL: dict[str, Callable[..., Any]] = {
     "bitwise_or": operator.or_,
     "invert": operator.invert,
 }
-# Numbers that losses have used on a device: zero, one, and a few more.
+# The constants of losses (zero, one, and a few more) as arrays, each copied to a device once.
 NUMBERS: dict[tuple[float, object, str], Any] = {}
 
 
@@ -81,7 +81,7 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Bring the values to NumPy."""
-        return brought(self.values).astype(dtype or np.float64, copy=False)
+        return copy_to_numpy(self.values).astype(dtype or np.float64, copy=False)
 
     def __getitem__(self, key: Any) -> DeviceArray:
         """Return some of the values."""
@@ -91,43 +91,51 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def __setitem__(self, key: Any, values: Any) -> None:
         """Change some of the values."""
-        self.values[key] = self._send(values)
+        self.values[key] = self._unwrap(values)
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
         """Apply a function element by element, on the device."""
+        # Reductions such as ``np.add.reduce`` are not element by element.
         if method != "__call__":
             return NotImplemented
+
+        # 1. The values: by an operator if there is one, as operators take single numbers, too.
         name = function.__name__
+        arguments = [self._unwrap(argument) for argument in given]
         if name in LOGICAL:
-            found = LOGICAL[name](*(self._send(one) for one in given))
+            found = LOGICAL[name](*arguments)
         elif name in OPERATORS:
-            found = OPERATORS[name](*(self._numbers(self._send(one)) for one in given))
+            found = OPERATORS[name](*map(self._as_numbers, arguments))
         else:
             # Functions of a library take arrays only.
-            of_library: Any = getattr(namespace_of(self.values), name)
-            found = of_library(*map(self._array, given))
-        target: Any = options.get("out")
-        if target is None:
+            library_function: Any = getattr(namespace_of(self.values), name)
+            found = library_function(*map(self._as_float64, arguments))
+
+        # 2. Where they go: ``a += b`` names an array, on the device or of NumPy.
+        outputs: Any = options.get("out")
+        if outputs is None:
             return DeviceArray(found)
-        # An operation in place, ``a += b``, there or here.
-        if isinstance(target[0], DeviceArray):
-            target[0].values = found
+        output = outputs[0]
+        if isinstance(output, DeviceArray):
+            output.values = found
         else:
-            target[0][...] = brought(found)
-        return target[0]
+            output[...] = copy_to_numpy(found)
+        return output
 
     def __array_function__(self, function: Any, types: Any, given: Any, options: Any) -> Any:
-        """Apply one of the functions of the class by its name."""
+        """Apply a function of NumPy by the method of this class that has its name, or refuse it."""
         own = getattr(self, f"_{function.__name__}", None)
         if own is None:
             return NotImplemented
         return own(*given, **options)
 
-    # ---- Functions of NumPy by their names
+    # ---- Functions of NumPy: np.where is _where, and so on
 
     def _where(self, condition: Any, a: Any, b: Any) -> DeviceArray:
         xp = namespace_of(self.values)
-        return DeviceArray(xp.where(self._send(condition), self._array(a), self._array(b)))
+        return DeviceArray(
+            xp.where(self._unwrap(condition), self._as_float64(a), self._as_float64(b))
+        )
 
     def _broadcast_to(self, values: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
         return DeviceArray(namespace_of(self.values).broadcast_to(values.values, shape))
@@ -136,22 +144,26 @@ class DeviceArray(NDArrayOperatorsMixin):
         return values.sum()
 
     def _concatenate(self, pieces: Any) -> DeviceArray:
+        # The standard's name, and CuPy's.
         xp = namespace_of(self.values)
-        join = xp.concat if hasattr(xp, "concat") else xp.concatenate
+        join = getattr(xp, "concat", None) or xp.concatenate
         return DeviceArray(join([piece.values for piece in pieces]))
 
     def _vdot(self, a: Any, b: Any) -> float:
-        return float(namespace_of(self.values).sum(self._array(a) * self._array(b)))
+        return float(namespace_of(self.values).sum(self._as_float64(a) * self._as_float64(b)))
 
     def _count_nonzero(self, values: DeviceArray) -> int:
-        return int(values.sum()) if is_logical(values.values) else int((values != 0.0).sum())
+        differs = values
+        if not is_logical(values.values):
+            differs = values != 0.0
+        return int(differs.sum())
 
     # ---- Methods of NumPy's arrays
 
     def sum(self, axis: int | None = None) -> Any:
         """Return the sum of all values, or the sums along an axis."""
         xp = namespace_of(self.values)
-        values = self._numbers(self.values)
+        values = self._as_numbers(self.values)
         if axis is None:
             return float(xp.sum(values))
         return DeviceArray(xp.sum(values, axis=axis))
@@ -162,37 +174,40 @@ class DeviceArray(NDArrayOperatorsMixin):
             return initial
         return max(initial, float(namespace_of(self.values).max(self.values)))
 
-    # ---- What functions of the library take
+    # ---- Arguments as functions of the library take them
 
-    def _send(self, given: Any) -> Any:
-        """Return an argument as the library takes it; numbers as they are."""
+    def _unwrap(self, given: Any) -> Any:
+        """Return an argument as an array of the library; single numbers as numbers of Python."""
         if isinstance(given, DeviceArray):
             return given.values
         if isinstance(given, np.ndarray) and given.ndim:
-            return sent(given, self.values)
-        return given.item() if isinstance(given, (np.generic, np.ndarray)) else given
+            return copy_to_device(given, self.values)
+        if isinstance(given, (np.generic, np.ndarray)):
+            return given.item()
+        return given
 
-    def _numbers(self, values: Any) -> Any:
+    def _as_numbers(self, values: Any) -> Any:
         """Return truth values as 0 and 1."""
         if not is_logical(values):
             return values
-        return self._array(1.0) * namespace_of(self.values).where(
-            values, self._array(1.0), self._array(0.0)
-        )
+        one = self._as_float64(1.0)
+        zero = self._as_float64(0.0)
+        return namespace_of(self.values).where(values, one, zero)
 
-    def _array(self, given: Any) -> Any:
+    def _as_float64(self, given: Any) -> Any:
         """Return an argument as an array of float64 on the device."""
-        values = self._send(given)
+        values = self._unwrap(given)
         if isinstance(values, (bool, int, float)):
             return number_like(float(values), self.values)
-        return self._numbers(values)
+        return self._as_numbers(values)
 
 
 def number_like(number: float, like: Any) -> Any:
-    """Return a number as an array of float64 beside another; a copy takes as long as a sum."""
+    """Return a number as an array of float64 on the device of another."""
+    # A copy to the device takes as long as a sum there: each number is copied once.
     key = (number, namespace_of(like), str(getattr(like, "device", "")))
     if key not in NUMBERS:
-        NUMBERS[key] = sent(np.asarray(number), like)
+        NUMBERS[key] = copy_to_device(np.asarray(number), like)
     return NUMBERS[key]
 
 

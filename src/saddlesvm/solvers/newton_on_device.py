@@ -31,7 +31,7 @@ from saddlesvm.problem.penalties import L2
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import SUMS, loss_sums
 from saddlesvm.problem.terms import Pointwise
-from saddlesvm.rows.array_libraries import sent
+from saddlesvm.rows.array_libraries import copy_to_device
 from saddlesvm.rows.device import DeviceBlocks
 from saddlesvm.rows.device_array import DeviceArray
 from saddlesvm.solvers.auto import Auto
@@ -135,10 +135,10 @@ class NewtonOnDevice(Newton):
 def labels_and_weights(problem: Problem, place: DeviceBlocks) -> tuple[Any, Any]:
     """Return labels and weights of the members on the device; 1 if all weights are."""
     terms = problem.member_terms
-    y = DeviceArray(sent(terms.y, place.array, dtype=place.xp.float64))
+    y = DeviceArray(copy_to_device(terms.y, place.array, dtype=place.xp.float64))
     if not terms.weights.size:
         return y, 1.0
-    return y, DeviceArray(sent(terms.weights, place.array, dtype=place.xp.float64))
+    return y, DeviceArray(copy_to_device(terms.weights, place.array, dtype=place.xp.float64))
 
 
 def blocks_of(problem: Problem) -> DeviceBlocks:
@@ -169,7 +169,7 @@ def curvature_at(task: Task, W: np.ndarray) -> PassCurvature:
 def prove(problem: Problem, machine: Binary, W: np.ndarray) -> Certificate:
     """Return the certificate of weights, by a pass in double precision, or two."""
     place = blocks_of(problem)
-    norms: Any = DeviceArray(sent(problem.gather(problem.norms), place.array))
+    norms: Any = DeviceArray(copy_to_device(problem.gather(problem.norms), place.array))
     is_free = problem.intercept.constrained
 
     def visit(rows: slice, block: Any) -> tuple[Pointwise, Any, Any, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.rows.array_libraries import is_torch, namespace_of, sent
+from saddlesvm.rows.array_libraries import copy_to_device, is_torch, namespace_of
 from saddlesvm.rows.device import DeviceBlocks
 from saddlesvm.rows.device_array import DeviceArray
 from saddlesvm.solvers.machines import ResponseSums, SoftmaxMachine
@@ -37,12 +37,12 @@ class DeviceSoftmax(SoftmaxMachine):
         super().__init__(classes, s, count, lengths)
         self.place = place
         self.xp = namespace_of(place.array)
-        self.numbers = sent(np.arange(count), place.array)
-        self.classes_there = sent(classes.astype(np.int64), place.array)
-        self.lengths_there = sent(lengths, place.array)
+        self.numbers = copy_to_device(np.arange(count), place.array)
+        self.classes_there = copy_to_device(classes.astype(np.int64), place.array)
+        self.lengths_there = copy_to_device(lengths, place.array)
         self.s_there: Any = s
         if isinstance(s, np.ndarray):
-            self.s_there = sent(s, place.array)
+            self.s_there = copy_to_device(s, place.array)
 
     def take(self, rows: np.ndarray | slice) -> DeviceSoftmax:
         """Return the machine of some rows."""
@@ -62,13 +62,13 @@ class DeviceSoftmax(SoftmaxMachine):
     def weights_in_columns(self, rows: slice) -> Any:
         """Return the weights of some rows as a column of shape (m, 1)."""
         if isinstance(self.s_there, float):
-            return sent(np.ones((1, 1)), self.place.array)
+            return copy_to_device(np.ones((1, 1)), self.place.array)
         return self.s_there[rows][:, None]
 
     def weights_by_class(self, rows: slice) -> Any:
         """Return the weight of each row in the column of its own class, and zeros."""
         own = self.is_own(rows)
-        ones = sent(np.ones((1, 1)), self.place.array)
+        ones = copy_to_device(np.ones((1, 1)), self.place.array)
         return self.xp.where(own, self.weights_in_columns(rows), 0.0 * ones)
 
     def keep(self, condition: Any, values: Any) -> Any:
@@ -82,7 +82,7 @@ class DeviceSoftmax(SoftmaxMachine):
     def respond(self, rows: Any, Z: Any, centre: np.ndarray, q: float) -> tuple[Any, ResponseSums]:
         """Return the dual variables of some rows at scores Z, and their sums."""
         xp = self.xp
-        scores = Z.values if isinstance(Z, DeviceArray) else sent(Z, self.place.array)
+        scores = Z.values if isinstance(Z, DeviceArray) else copy_to_device(Z, self.place.array)
         own = self.is_own(rows)
         s = self.weights_of(rows)
         # As problem.joint_losses.softmax_response: the best class has the share 1, and the sum of
