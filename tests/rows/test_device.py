@@ -126,6 +126,22 @@ def test_weights_of_rows_count_there(data, intercept, multi_class):
     assert here.certificate_.dual <= there.certificate_.primal
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber", "squared_epsilon_insensitive"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_targets_are_fitted_there_in_blocks(data, monkeypatch, place, weighted, loss):
+    monkeypatch.setattr("saddlesvm.rows.device.ON_DEVICE", 100)
+    monkeypatch.setattr("saddlesvm.rows.device.IN_CACHE", 100)
+    X, y = data[0], data[0] @ np.arange(9.0) + data[1]
+    weights = np.random.default_rng(3).uniform(0.0, 2.0, y.size).round(1) if weighted else None
+    given = {"loss": loss, "C": 0.1, "tol": 1e-8}
+    there = LinearSVR(**given).fit(PLACES[place](X), y, sample_weight=weights)
+    here = LinearSVR(**given).fit(X, y, sample_weight=weights)
+    assert there.outcome_ is Outcome.CERTIFIED
+    assert there.certificate_.dual <= here.certificate_.primal
+    assert here.certificate_.dual <= there.certificate_.primal
+
+
 @pytest.mark.parametrize("name", ["logistic", "squared_hinge", "smooth_hinge", "hinge", "huber", "squared"])
 def test_a_loss_is_computed_there_as_here(name):
     loss = make_loss(name)

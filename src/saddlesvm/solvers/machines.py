@@ -81,7 +81,9 @@ class Binary:
 
     def weights(self, rows: np.ndarray | slice) -> np.ndarray | float:
         """Return the weights of some rows; 1 if all are."""
-        return self.s[rows] if isinstance(self.s, np.ndarray) else self.s
+        if isinstance(self.s, float):
+            return self.s
+        return self.s[rows]
 
     @silent
     def dual_variables(

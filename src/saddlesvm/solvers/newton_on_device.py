@@ -158,7 +158,10 @@ def curvature_at(task: Task, W: np.ndarray) -> PassCurvature:
 
     def bends_of(rows: slice, block: Any) -> Any:
         nonlocal bent
-        bends = task.machine.bend(rows, place.scores(block, W), NO_SCORES, NO_SCORES, 0.0)
+        bends: Any = task.machine.bend(rows, place.scores(block, W), NO_SCORES, NO_SCORES, 0.0)
+        if isinstance(bends, np.ndarray):
+            # A number, the same for all rows.
+            bends = DeviceArray(sent(bends, place.array))
         bent += int(np.count_nonzero(bends))
         return bends
 
