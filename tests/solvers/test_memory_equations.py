@@ -86,6 +86,17 @@ def test_a_factor_follows_the_bends_by_the_rows_that_changed(kind: Any) -> None:
         assert np.allclose(factor.solve(target), np.linalg.solve(matrix, target), rtol=1e-9)
 
 
+def test_the_first_factor_takes_bends_beside_which_others_are_no_number() -> None:
+    values = np.random.default_rng(3).standard_normal((20, 4))
+    whole = np.column_stack([values, np.ones(20)])
+    factor = FeatureFactor(Memory(as_rows(values, 1.0), np.arange(20)), np.ones(5), False)
+    bends = np.full(20, 1e-320)
+    bends[3] = 1e5
+    factor.update(bends)
+    matrix = np.eye(5) + 1e5 * np.outer(whole[3], whole[3])
+    assert matrix @ factor.solve(np.ones(5)) == pytest.approx(np.ones(5), rel=1e-6)
+
+
 def test_a_share_of_dense_rows_solves_the_equations_of_all() -> None:
     random = np.random.default_rng(2)
     n, d = 8_000, 600

@@ -152,7 +152,8 @@ class FeatureFactor:
             return
         largest = float(bends.max())
         changed, change = self.find_changes(bends)
-        if changed.size < rows.size:
+        # Of the first matrix, relative bends may be too small for a number: nothing has changed.
+        if self.matrix.size and changed.size < rows.size:
             rises = change > 0.0
             falls = ~rises
             self.matrix += self.place.gram(changed[rises], change[rises], self.kind)
