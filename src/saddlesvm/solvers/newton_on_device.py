@@ -161,7 +161,7 @@ def curvature_at(task: Task, W: np.ndarray) -> PassCurvature:
         bends: Any = task.machine.bend(rows, place.scores(block, W), NO_SCORES, NO_SCORES, 0.0)
         if isinstance(bends, np.ndarray):
             # A number, the same for all rows.
-            bends = DeviceArray(sent(bends, place.array))
+            bends = DeviceArray(copy_to_device(bends, place.array))
         bent += int(np.count_nonzero(bends))
         return bends
 
