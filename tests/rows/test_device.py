@@ -130,7 +130,7 @@ def test_weights_of_rows_count_there(data, intercept, multi_class):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("place", PLACES)
 def test_targets_are_fitted_there_in_blocks(data, monkeypatch, place, weighted, loss):
-    monkeypatch.setattr("saddlesvm.rows.device.ON_DEVICE", 100)
+    monkeypatch.setattr("saddlesvm.rows.device.BLOCK_VALUES", 100)
     monkeypatch.setattr("saddlesvm.rows.device.IN_CACHE", 100)
     X, y = data[0], data[0] @ np.arange(9.0) + data[1]
     weights = np.random.default_rng(3).uniform(0.0, 2.0, y.size).round(1) if weighted else None
