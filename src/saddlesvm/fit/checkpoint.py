@@ -146,6 +146,7 @@ class Checkpoint:
             "trace": saved.trace,
         }
         arrays = {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
+        # An array's name is GROUP.FIELD.
         for group in ("point", "best", "state"):
             for name, array in getattr(saved, group).items():
                 arrays[f"{group}.{name}"] = np.asarray(array)
@@ -182,7 +183,7 @@ class Checkpoint:
             ) from None
         self._refuse_other(header["mark"], mark)
 
-        # Names are those of a group and of a field of it.
+        # Sort the arrays into their groups again.
         groups: dict[str, Arrays] = {"point": {}, "best": {}, "state": {}}
         for name, array in arrays.items():
             group, _, own = name.partition(".")
@@ -197,7 +198,9 @@ class Checkpoint:
         if not different:
             return
         facts = [shorten_text(held[name], 200) for name in ("problem", "solver") if name in held]
-        contents = f" (it holds: {', '.join(facts)})" if facts else ""
+        contents = ""
+        if facts:
+            contents = f" (it holds: {', '.join(facts)})"
         raise ValueError(
             f"the checkpoint {self.path} belongs to another fit: {', '.join(different)} differ"
             f"{contents}; remove it or name another file"
@@ -216,6 +219,7 @@ def digest_of(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def read_contents(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """Return the arrays and the header of a checkpoint; ValueError if it is damaged."""
+    # Expansion 1: members are stored, not packed, so that a small file cannot fill the memory.
     with open_archive(path, expansion=1) as stored:
         arrays = {name: stored.read(name) for name in stored.names}
     header = json.loads(arrays["header"].tobytes())
@@ -238,6 +242,7 @@ def checkpoint_of(
     """
     if given is None:
         return None
+    # A copy: the path and the clock of each problem are its own.
     own = copy.copy(given) if isinstance(given, Checkpoint) else Checkpoint(given)
     if problems > 1:
         own.path = own.path.with_name(f"{own.path.name}.{index}")

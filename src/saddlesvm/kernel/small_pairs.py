@@ -49,9 +49,11 @@ from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import arithmetic, kernel, searching_kernel
 from saddlesvm.solvers.task import ZERO_NORM
 
-# Violation, relative to the gap asked for, that sometimes proves it if margins are about 1 (tried)
+# Violation, relative to the gap asked for, that may prove it if margins are about 1 (guessed)
 FIRST_ACCURACY = 3.0
-FINER = (0.01, 0.7)  # least and largest ratio of an accuracy to the one before (tried)
+# Least and largest ratio of an accuracy to the one before (guessed)
+LEAST_RATIO = 0.01
+LARGEST_RATIO = 0.7
 AIM = 0.9  # share of the gap asked for that the steps end at: rounding has the rest (guessed)
 ROUNDS = 40  # accuracies after which a problem gets a fit of its own (guessed)
 # Pair steps after which a problem gets a fit of its own (measured: 400 to 1,000 rows, C up to 1e5)
@@ -302,12 +304,12 @@ def solve_each(
         The steps made are added.
     """
     g, beta = point
-    finest, coarsest = FINER
     for k in range(steps.size):
         first = programs.begins[k]
         end = programs.begins[k + 1]
         program = program_of(programs, k, first, end)
         for _ in range(ROUNDS):
+            # Steps up to an accuracy; then the gap by their own numbers, without kernel values.
             left = MOST_STEPS - steps[k]
             steps[k] += pair_steps(
                 program, g[first:end], beta[first:end], room, extremes, accuracy[k], left
@@ -316,7 +318,7 @@ def solve_each(
             if gap <= AIM * tol or steps[k] >= MOST_STEPS:
                 break
             # The next accuracy is that of the gap asked for, if gap and violation are proportional.
-            accuracy[k] *= min(max(AIM * tol / gap, finest), coarsest)
+            accuracy[k] *= min(max(AIM * tol / gap, LEAST_RATIO), LARGEST_RATIO)
 
 
 @kernel
@@ -351,7 +353,7 @@ def estimate_gap(
         for i in range(judged.groups[k, group], judged.groups[k, group + 1]):
             y = judged.y[i]
             s = weight_of(judged.weights, i)
-            # g = f - y
+            # Margins come from the gradients, g = f - y.
             paid += s * loss_value(loss, -g[i] - offset, y)
             conjugates += conjugate_value(loss, beta[i] / judged.C, y)
             squared_norm += beta[i] * (g[i] + y)
@@ -503,14 +505,17 @@ class SmallPairs:
 
     def solve_together(self) -> list[ProblemInWork]:
         """Solve and certify all problems; return the problems whose gap is proven."""
+        count = len(self.problems)
         began = clock()
         self.begin()
         self.solve()
         solved = clock()
         self.sum_up()
-        certified = [self.certificate_of(k) for k in range(len(self.problems))]
-        count = len(self.problems)
+        certified = [self.certificate_of(k) for k in range(count)]
+        # All problems have the same share of the time.
         seconds = ((solved - began) / count, (clock() - solved) / count)
+
+        # Models whose gap is not small enough are dropped: these problems get fits of their own.
         done: list[ProblemInWork] = []
         for k, found in enumerate(certified):
             model = self.task.model_of(self.programs, k, self.beta[self.rows(k)], found)
@@ -542,8 +547,11 @@ class SmallPairs:
         judged = programs.judged
         loss = self.task.loss
         live = np.arange(len(self.problems))
+        # 1. Kernel sums, computed anew: those of the steps have the rounding of many updates.
         expand_each(programs, self.beta, self.f)
         values, alpha = self.f
+
+        # 2. Bounds on the rounding of these sums, and with them on beta' K beta / 2.
         slips = np.empty(values.size)
         self.halves = []
         for k in live.tolist():
@@ -552,6 +560,8 @@ class SmallPairs:
             bases = programs.bases[:, own]
             slips[own] = mix_errors(programs.mixing[k], bases, np.abs(beta))
             self.halves.append(half_square(beta, values[own], slips[own]))
+
+        # 3. The best offset of each group, and the sums of both objectives at it.
         self.offsets = np.zeros(judged.totals.shape)
         best_offsets(judged, loss, live, values, self.offsets)
         point = (values, slips, self.beta, alpha)

@@ -51,11 +51,12 @@ FLOAT64 = np.dtype(np.float64)
 # Features a stored value of a row up to which the BLAS sums outer products faster; derived: 6e10
 # operations a second instead of 1e9, for d^2 of them instead of k^2 / 2.
 DENSE_ENOUGH = 6.0
-# Pieces of a pass by several threads, each with a sum of its own; guessed.
+# Pieces of a pass, which threads share; each has a sum of its own; guessed.
 MOST_PIECES = 16
-MOST_SQUARES = 8  # the same of a matrix of the features; guessed
-# Blocks of such a piece, at least: another matrix takes as long as some of them; guessed.
-LEAST_SQUARED = 16
+# The same of a sum of outer products; and the least blocks of such a piece, since another matrix
+# takes as long as some blocks; guessed.
+MOST_GRAM_PIECES = 8
+LEAST_GRAM_BLOCKS = 16
 
 
 class Memory:
@@ -172,7 +173,7 @@ class Memory:
 
         Several threads share the pieces, which do not depend on their number.
         """
-        n_blocks = -(-self.n // self.block)
+        n_blocks = -(-self.n // self.block)  # rounded up
         n_pieces = max(1, min(MOST_PIECES, n_blocks))
 
         def read_piece(k: int) -> Iterator[tuple[slice, Any]]:
@@ -262,9 +263,10 @@ class Memory:
         if isinstance(self.X, CSR) and self.d > DENSE_ENOUGH * self.values_per_row:
             add_outer_products(self.X, self.numbers_in_X(rows), bends, found.T)
             return found
+        # Pieces of neighbouring blocks, whose number does not depend on the threads: nor do sums.
         roots = np.sqrt(bends).astype(kind)
         parts = list(pieces(rows.size, self.piece))
-        n_pieces = min(MOST_SQUARES, -(-len(parts) // LEAST_SQUARED))
+        n_pieces = min(MOST_GRAM_PIECES, -(-len(parts) // LEAST_GRAM_BLOCKS))
 
         def sum_piece(k: int) -> tuple[np.ndarray, np.ndarray]:
             squares = np.zeros((self.d, self.d), dtype=kind, order="F")
@@ -279,6 +281,7 @@ class Memory:
         for squares, last in run_pieces(sum_piece, n_pieces, self.threads):
             found[:-1, :-1] += squares
             found[-1, :-1] += self.constant * last
+        # The intercept's column, which its row repeats, and its own place.
         found[:-1, -1] = found[-1, :-1]
         found[-1, -1] = self.constant**2 * bends.sum()
         return found

@@ -154,6 +154,7 @@ class FeatureFactor:
         changed, change = self.find_changes(bends)
         # Of the first matrix, relative bends may be too small for a number: nothing has changed.
         if self.matrix.size and changed.size < rows.size:
+            # Only products of rows with positive factors have square roots: two sums.
             rises = change > 0.0
             falls = ~rises
             self.matrix += self.place.gram(changed[rises], change[rises], self.kind)
@@ -169,6 +170,7 @@ class FeatureFactor:
         largest = float(bends.max())
         rows = []
         changes = []
+        # Some rows at a time: no further array of all rows is made.
         for some in pieces(bends.size):
             change = bends[some] / largest
             if self.bends.size:
@@ -244,8 +246,8 @@ class RowFactor:
         # b, the intercept's part; then s = s0 + b t, and u = v - X's.
         last = target[-1] - few.constant * target_solution.sum()
         last /= self.ridge + few.constant * self.constant_solution.sum()
-        answers = target_solution + last * self.constant_solution
-        found = target - pull_of(few, answers)
+        row_solution = target_solution + last * self.constant_solution
+        found = target - pull_of(few, row_solution)
         found[-1] = last
         return found
 

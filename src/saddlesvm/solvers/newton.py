@@ -17,8 +17,9 @@ kinks, the centre moves to the dual variables and q shrinks when the first term 
 
 A step is a direction and a search along it (:mod:`saddlesvm.solvers.search`): scores are linear
 along the line, so that slopes need the scores of its two ends, and no row. Then the rows are
-visited whose dual variables have changed. Where no scores are kept, a pass evaluates the end of the
+visited whose dual variables have changed. If no scores are kept, a pass evaluates the end of the
 step, and the next one a place before it if the objective rises there.
+
 Large problems begin at the solution of a share of the rows. The last step of a smooth loss without
 corners may end with the dual variables that its equations predict (:func:`proves_target`).
 
@@ -931,12 +932,15 @@ def dual_at(problem: Problem, alpha: np.ndarray) -> float:
 
 def suits(problem: Problem) -> bool:
     """Return True if the method takes a problem: half a square, and a loss with array methods."""
+    # Rows in memory or on a device, two classes or targets.
     if type(problem) is not Problem or not problem.in_arrays:
         return False
     if not (problem.holds_rows or is_device(problem)):
         return False
+    # Half a square, zero dual variables as a start, and no row left out.
     if not (problem.is_plain and problem.intercept.homogeneous) or problem.fixed.size:
         return False
+    # Smooth losses, and losses with kinks that can be smoothed.
     loss = problem.loss
     if not has_array_methods(loss):
         return False

@@ -1,9 +1,10 @@
-"""Newton's method over rows on a device, for smooth losses: nothing of a row leaves it.
+"""Newton's method over rows on a device, for smooth losses: only sums over the rows leave it.
 
 A pass computes scores, losses, dual variables and their pull block by block on the device, in
-double precision, and hands out sums. Newton's matrix is that of all rows, a pass of its own in
-single precision: a device multiplies faster than it gathers. A last pass proves the gap; with a
-free intercept the one before it adds up the dual variables, so that their sum can be made zero.
+double precision, and returns their sums. Newton's matrix is that of all rows, by a pass of its own
+in single precision: a device multiplies faster than it gathers a share of the rows. A last pass
+proves the gap. If the intercept is free, the pass before it adds up the dual variables, so that
+their sum can be made zero.
 
 1,000,000 x 768 float16 and 5,000,000 x 128 float32 rows, logistic loss, to 1e-3 on an H100: 0.26
 and 0.32 s, where vectors of all rows in NumPy took 1.0 and 3.4 s.
@@ -45,14 +46,17 @@ if TYPE_CHECKING:
     from saddlesvm.problem.loss import Loss
     from saddlesvm.problem.penalties import Penalty
 
+# The fields of PointSizes that are largest values; the others are sums.
 LARGEST = largest_among(PointSizes)
+# For arguments that a smooth loss with one score a row does not need.
 NO_SCORES = np.empty(0)
 
 
 def solver_on_device(
     solver: SolverBase, loss: Loss, penalty: Penalty, shape: tuple[int, int]
 ) -> SolverBase:
-    """Return the solver over rows on a device for one over rows in memory; others as they are."""
+    """Return this module's solver in place of one for rows in memory, if it takes the problem."""
+    # Other solvers stay, and so do subclasses of Newton.
     if not (isinstance(solver, Auto) or type(solver) is Newton):
         return solver
     if not (isinstance(penalty, L2) and is_smooth(loss) and has_array_methods(loss)):
@@ -108,11 +112,13 @@ class NewtonOnDevice(Newton):
         if problem.intercept.constrained:
             ridge[-1] = 0.0
 
-            def confirm(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
-                state.proven = point.W, prove(problem, machine, point.W)
-                return point.A, state.proven[1].dual / problem.unit
+            def prove_bound(point: EvaluatedPoint) -> tuple[np.ndarray, float]:
+                # The dual variables have their sum only in a proof, which is kept for `solution`.
+                certificate = prove(problem, machine, point.W)
+                state.proven = (point.W, certificate)
+                return point.A, certificate.dual / problem.unit
 
-            task.balance = confirm
+            task.balance = prove_bound
         state.work.task = task
         return task
 
@@ -120,9 +126,9 @@ class NewtonOnDevice(Newton):
         """Return the best weights, with their proof."""
         machine: Any = self._task(problem, state).machine
         w = state.best.w
-        # A free intercept has been proven on the way.
-        known, certificate = state.proven
-        if known is not w or certificate is None:
+        # With a free intercept, a pass near the target has proven these weights already.
+        proven_weights, certificate = state.proven
+        if proven_weights is not w or certificate is None:
             certificate = prove(problem, machine, w)
         evaluation = Evaluation.from_weights(problem, w, empty_array(), certificate)
         return Point(w, evaluation=evaluation)
@@ -157,6 +163,7 @@ def curvature_at(task: Task, W: np.ndarray) -> PassCurvature:
     bent = 0
 
     def bends_of(rows: slice, block: Any) -> Any:
+        # C enters where the equations are made.
         nonlocal bent
         bends: Any = task.machine.bend(rows, place.scores(block, W), NO_SCORES, NO_SCORES, 0.0)
         if isinstance(bends, np.ndarray):
@@ -170,7 +177,7 @@ def curvature_at(task: Task, W: np.ndarray) -> PassCurvature:
 
 
 def prove(problem: Problem, machine: Binary, W: np.ndarray) -> Certificate:
-    """Return the certificate of weights, by a pass in double precision, or two."""
+    """Return the certificate of weights, by a double precision pass; two for free intercepts."""
     place = blocks_of(problem)
     norms: Any = DeviceArray(copy_to_device(problem.gather(problem.norms), place.array))
     is_free = problem.intercept.constrained
@@ -185,7 +192,8 @@ def prove(problem: Problem, machine: Binary, W: np.ndarray) -> Certificate:
         Z = place.scores(block, W)
         return points, every, Z, machine.dual_variables(rows, Z, NO_SCORES, 0.0)
 
-    # A free intercept: the sums of the dual variables tell which are shortened, and by how much.
+    # 1. A free intercept requires dual variables whose sum is zero. The sums of the positive and of
+    # the negative ones say which are shortened, and by how much.
     shorter = None
     if is_free:
         signed = np.zeros(4)
@@ -194,6 +202,7 @@ def prove(problem: Problem, machine: Binary, W: np.ndarray) -> Certificate:
             signed += signed_sums(points, every, A)
         shorter = shortening(signed.tolist(), 0.0)
 
+    # 2. Losses and conjugates, the sizes on which bounds on rounding rest, and the pull.
     sums = np.zeros(SUMS)
     sizes = np.zeros(len(PointSizes._fields))
     pulled = np.zeros(place.d + 1)
@@ -207,6 +216,8 @@ def prove(problem: Problem, machine: Binary, W: np.ndarray) -> Certificate:
         )
         add_sizes(sizes, np.array(own), LARGEST)
         pulled += place.pull(block, A)
+
+    # 3. Both objectives, with bounds on the rounding of these sums.
     found = bound_sums(
         problem.facts, LossSums(*sums.tolist()), PointSizes(*sizes.tolist()), W, problem.C * pulled
     )

@@ -1,4 +1,8 @@
-"""The softmax of rows on a device: scores, probabilities and their products stay there."""
+"""The softmax of rows on a device: scores, probabilities and their products stay there.
+
+The formulas are those of :class:`~saddlesvm.solvers.machines.SoftmaxMachine`, for a dual variable
+``A_ik = s_i (1[k = y_i] - p_ik)`` of row i and class k, with probabilities p and row weights s.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,7 @@ class DeviceSoftmax(SoftmaxMachine):
         super().__init__(classes, s, count, lengths)
         self.place = place
         self.xp = namespace_of(place.array)
+        # Copies on the device: the numbers of the classes, and the facts of each row.
         self.numbers = copy_to_device(np.arange(count), place.array)
         self.classes_there = copy_to_device(classes.astype(np.int64), place.array)
         self.lengths_there = copy_to_device(lengths, place.array)
@@ -85,20 +90,27 @@ class DeviceSoftmax(SoftmaxMachine):
         scores = Z.values if isinstance(Z, DeviceArray) else copy_to_device(Z, self.place.array)
         own = self.is_own(rows)
         s = self.weights_of(rows)
-        # As problem.joint_losses.softmax_response: the best class has the share 1, and the sum of
-        # the others keeps its digits if they are small.
+
+        # 1. Probabilities, as in problem.joint_losses.softmax_response: the best class has the
+        # share 1, and the sum of the others keeps its digits if they are small.
         is_best = xp.argmax(scores, axis=1)[:, None] == self.numbers[None, :]
         largest = xp.amax if is_torch(scores) else xp.max
         behind = scores - largest(scores, axis=1)[:, None]
         shares = xp.exp(behind)
         rest = self.add(self.keep(~is_best, shares))
+
+        # 2. The loss log sum_k exp(z_k) - z_y, and the entropy of p, which is minus the conjugate.
         log_mass = xp.log1p(rest)
         losses = log_mass - self.add(self.keep(own, behind))
         entropies = log_mass - self.add(shares * behind) / (1.0 + rest)
+
+        # 3. Dual variables: minus the probabilities of the rivals, and their sum for the own class.
         A = -self.keep(~own, shares) / (1.0 + rest)[:, None]
         own_A = -self.add(A)
         A = xp.where(own, own_A[:, None], A)
         A = A * self.weights_in_columns(rows)
+
+        # 4. The sums over the rows.
         total = float(xp.sum(s * losses))
         pulled_size = float(xp.sum(s * own_A * self.lengths_there[rows]))
         sums = ResponseSums(total, total, -float(xp.sum(s * entropies)), pulled_size)

@@ -22,7 +22,8 @@ from saddlesvm.problem.loss import ArrayMethods, methods_of
 from saddlesvm.problem.penalties import L1
 from saddlesvm.problem.problem import Problem
 
-LEAST_DIAGONAL = 1e-300  # of a matrix of inner products that are all zero: a lift is a part of it
+# Instead of the largest inner product if all are zero, so that a lift is positive: derived.
+LEAST_DIAGONAL = 1e-300
 # Columns up to which whole products of several runs at once take less time than their halves, one
 # after the other: measured.
 FEW_COLUMNS = 32
@@ -32,7 +33,8 @@ LIFT = 1e-14
 LIFT_GROWTH = 100.0
 LIFT_TRIES = 5
 SINGLE_TRACE = 0.1 * 2.0**24  # largest trace of a matrix in single precision: derived, see above
-SINGLE_SIZES = 1e-12, 1e12  # of squared norms, whose products single precision then holds
+# Least and largest squared norm of rows whose products single precision holds: guessed.
+SINGLE_SIZES = (1e-12, 1e12)
 # Products that make a matrix, from which single precision saves more than its copy of the rows
 # costs: measured, 3 and 12 matrices of 150 x 5 to 2,000 x 21 (26 November 2026).
 SINGLE_WORK = 100_000
@@ -166,7 +168,10 @@ class Small:
         if start is None:
             return np.zeros(self.Z.shape[1])
         if start.w is not None and self.factor is None:
-            return np.array(start.w if self.problem.scale else start.w[:-1], dtype=np.float64)
+            w = start.w
+            if not self.problem.scale:
+                w = w[:-1]  # without an intercept Z has no last column for it
+            return np.array(w, dtype=np.float64)
         if start.alpha is None:
             return np.zeros(self.Z.shape[1])
         # Dual variables do not give a free intercept: it is the point's own.
@@ -324,7 +329,10 @@ class SmallEquations:
         norms = np.einsum("ij,ij->i", self.Z, self.Z)
         low, high = SINGLE_SIZES
         in_range = low < float(norms.max()) < high
-        return norms + low if in_range and self.exact.penalty.all() else None
+        # A zero in P would leave a matrix without the identity that covers its rounding.
+        if not in_range or not self.exact.penalty.all():
+            return None
+        return norms + low
 
     @cached_property
     def single(self) -> Precision:
@@ -364,8 +372,8 @@ class Precision:
     """
 
     def __init__(self, Z: np.ndarray, penalty: np.ndarray, factorize: Any, solver: Any) -> None:
-        self.has_few = Z.shape[1] <= FEW_COLUMNS
-        self.Z = np.asfortranarray(Z) if self.has_few else Z
+        self.has_few_columns = Z.shape[1] <= FEW_COLUMNS
+        self.Z = np.asfortranarray(Z) if self.has_few_columns else Z
         self.penalty = penalty
         self.factorize = factorize
         self.solver = solver
@@ -373,7 +381,8 @@ class Precision:
     def factors(self, bends: np.ndarray) -> list[Factor]:
         """Return the factors for second derivatives of shape (K, n)."""
         bends = bends.astype(self.Z.dtype, copy=False)
-        if self.has_few:
+        # Few columns: whole products of all runs at once. Else half of each product, one by one.
+        if self.has_few_columns:
             matrices = np.matmul(bends[:, None] * self.Z.T, self.Z)
         else:
             matrices = np.array([self._product(bend) for bend in bends])
@@ -396,18 +405,19 @@ class Precision:
     def _factor(self, matrix: np.ndarray) -> Factor:
         """Return the factor of a matrix, lifted if it is singular; NaN if no lift helps."""
         factor, failed = self.factorize(matrix)
-        lift = LIFT * float(matrix.diagonal().max()) if failed else 0.0
+        if not failed:
+            return Factor(factor, self.solver)
+        # Rounding has made it singular: its diagonal is lifted until it has a factor. The lifts add
+        # up, each LIFT_GROWTH times the last.
+        lift = LIFT * float(matrix.diagonal().max())
         for _ in range(LIFT_TRIES):
-            if not failed:
-                return Factor(factor, self.solver)
-            # The lifts add up, each LIFT_GROWTH times the last.
             matrix = matrix.copy()
             matrix.flat[:: matrix.shape[0] + 1] += lift
             factor, failed = self.factorize(matrix)
+            if not failed:
+                return Factor(factor, self.solver)
             lift *= LIFT_GROWTH
-        if failed:
-            factor = np.full_like(matrix, np.nan)
-        return Factor(factor, self.solver)
+        return Factor(np.full_like(matrix, np.nan), self.solver)
 
 
 def solve(factors: list[Factor], right: np.ndarray) -> np.ndarray:

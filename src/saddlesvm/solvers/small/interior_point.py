@@ -404,7 +404,7 @@ def conjugate_pieces(
     # phi*(a) = c a + r a^2 / 2 gives phi*(a) - 2 phi*(a / 2) = r a^2 / 4.
     ridge = np.where(trial != 0.0, 4.0 * (whole - 2.0 * half) / trial**2, 0.0)
     slope = np.where(trial != 0.0, whole / trial - 0.5 * ridge * trial, 0.0)
-    # r a^2 / 2 <= the losses at zero weights; twice that a is out of longest_step for an optimum.
+    # An optimum has r a^2 / 2 <= the losses at zero weights: no step needs to go to twice that a.
     losses = small.add_losses(zero)[:, None]
     farthest = np.sign(ends) * 2.0 * np.sqrt(2.0 * losses / ridge)
     return np.where(is_open, farthest, ends), slope, ridge

@@ -161,16 +161,23 @@ def small_phase(problem: Problem) -> str | None:
         return None
     # The l1 norm: the interior point method needs pieces of parabolas, and more rows than features.
     if isinstance(problem.penalty, L1):
-        is_tall = problem.n_features < problem.members.size and not intercept.constrained
-        phase = INTERIOR if is_tall and traits_of(problem.loss).parabolic else None
+        is_tall = problem.n_features < problem.members.size
+        has_pieces = traits_of(problem.loss).parabolic
+        phase = None
+        if is_tall and has_pieces and not intercept.constrained:
+            phase = INTERIOR
     elif not problem.is_plain:
         phase = None
     # Half a square: Newton's method if the loss has slopes everywhere, else the interior point.
     elif problem.is_smooth:
         phase = DENSE
+    elif has_bounded_slopes(problem.loss):
+        phase = INTERIOR
     else:
-        phase = INTERIOR if has_bounded_slopes(problem.loss) else None
-    return phase if is_small_enough(problem) else None
+        phase = None
+    if phase is None or not is_small_enough(problem):
+        return None
+    return phase
 
 
 def is_small_enough(problem: Problem) -> bool:
@@ -178,7 +185,9 @@ def is_small_enough(problem: Problem) -> bool:
     if problem.is_small:
         return True
     # Larger ones are dense, so that NumPy makes their sums anyway.
-    size = problem.X.n_values, problem.X.n_rows, problem.n_features
-    if problem.sparse or not problem.in_arrays or not is_little(*size, times=TIMES_LITTLE):
+    if problem.sparse or not problem.in_arrays:
+        return False
+    X = problem.X
+    if not is_little(X.n_values, X.n_rows, problem.n_features, times=TIMES_LITTLE):
         return False
     return problem.is_smooth or coordinate_curvature(problem) >= LEAST_CURVATURE
