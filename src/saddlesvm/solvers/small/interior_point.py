@@ -224,7 +224,7 @@ class InteriorRuns(Runs):
         return np.bincount(self.row_of_variable, values[0], self.z.shape[1])[None]
 
     def variables(self) -> np.ndarray:
-        """Return the variables by the bound that they count from: one near zero keeps its digits."""
+        """Return the variables by the bound they count from: near zero they keep their digits."""
         up = self.place[:, 0] + self.lower
         return np.where(self.counts_up, up, self.place[:, 1] + self.upper)
 
