@@ -41,7 +41,7 @@ class SideBySide:
         self.seen.append(live)
         return [self.all[k] for k in live]
 
-    def finished(self, index: int) -> int:
+    def result_of(self, index: int) -> int:
         return index
 
 

@@ -202,7 +202,7 @@ class ClusterMethod(ABC):
             self.end = Outcome.INTERRUPTED, "asked by a callback"
         return self.end is not None
 
-    def finished(self, index: int) -> Solution:
+    def result_of(self, index: int) -> Solution:
         """Return the best model, and why the fit ended."""
         assert self.end is not None
         return self.solution(*self.end)

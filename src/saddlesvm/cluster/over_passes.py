@@ -232,9 +232,9 @@ class PassRounds(ClusterMethod):
             proof = method.bound_balanced(self.plan.facts(sizes), sums)
             self.certify_problem(k, proof, method.model)
 
-    def finished(self, index: int) -> Solution:
+    def result_of(self, index: int) -> Solution:
         """Return the best models; prove the points of a free intercept that have no proof yet."""
         due = [k for k, certificate in enumerate(self.best) if not np.isfinite(certificate.gap)]
         if due:
             self.certify_balanced(due)
-        return super().finished(index)
+        return super().result_of(index)

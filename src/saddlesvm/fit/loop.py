@@ -71,7 +71,7 @@ class Batch(Protocol[Result_co]):
         `stop` is set if the fit is interrupted; batches that wait for long check it.
         """
 
-    def finished(self, index: int) -> Result_co:
+    def result_of(self, index: int) -> Result_co:
         """Return the result of a problem whose fit has ended."""
 
 
@@ -96,7 +96,7 @@ def drive(batch: Batch[Result], stop: threading.Event | None = None) -> list[Res
             worked_on = batch.advance(live, stop)
         for problem in worked_on:
             if problem.finish_step(stop.is_set()):
-                results[problem.index] = batch.finished(problem.index)
+                results[problem.index] = batch.result_of(problem.index)
         live = [index for index in live if index not in results]
     return [results[index] for index in batch.problems]
 
@@ -120,7 +120,7 @@ class InTurn:
     problems : sequence of int
     begin : callable
         Makes the fit of the problem with a given number, when its turn comes.
-    finished : callable, optional
+    take_result : callable, optional
         Turns a fit that has ended into its result; by default the fit's own result.
     late : callable, optional
         Returns True if no time is left to begin another problem; the remaining problems then have
@@ -131,12 +131,12 @@ class InTurn:
         self,
         problems: Sequence[int],
         begin: Begin,
-        finished: Callable[[Fit], FitResult] | None = None,
+        take_result: Callable[[Fit], FitResult] | None = None,
         late: Callable[[], bool] | None = None,
     ) -> None:
         self.problems = problems
         self.begin = begin
-        self.finish = finished
+        self.take_result = take_result
         self.late = late
         self.fit: Fit | None = None
 
@@ -149,13 +149,15 @@ class InTurn:
         self.fit.step()
         return [self.fit]
 
-    def finished(self, index: int) -> FitResult:
+    def result_of(self, index: int) -> FitResult:
         """Return the result of the fit, and free its memory before the next fit begins."""
         if self.fit is None:
             return LATE
         ended = self.fit
         self.fit = None
-        return self.finish(ended) if self.finish else ended.result()
+        if self.take_result is None:
+            return ended.result()
+        return self.take_result(ended)
 
 
 def fit(

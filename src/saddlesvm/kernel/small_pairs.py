@@ -455,12 +455,12 @@ class SmallPairs:
             self.rest = self.make_rest([k for k in live if k not in self.results])
         return done or self.rest.advance(live, stop)
 
-    def finished(self, index: int) -> FitResult:
+    def result_of(self, index: int) -> FitResult:
         """Return the result of a problem."""
         if index in self.results:
             return self.results.pop(index)
         assert self.rest is not None
-        return self.rest.finished(index)
+        return self.rest.result_of(index)
 
     def begin(self) -> None:
         """Lay the problems out, at zero or at a first point that has the given sums."""

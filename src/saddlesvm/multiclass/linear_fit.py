@@ -52,16 +52,16 @@ class ClassSweep:
         Makes the fit of the problem with a given number. Its solver is
         :class:`~saddlesvm.solvers.blocks.Blocks`; all fits have the same seed, so that they ask for
         the same blocks.
-    finished : callable
+    take_result : callable
         Turns a fit that has ended into its result.
     """
 
     def __init__(
-        self, problems: Sequence[int], begin: Begin, finished: Callable[[Fit], FitResult]
+        self, problems: Sequence[int], begin: Begin, take_result: Callable[[Fit], FitResult]
     ) -> None:
         self.problems = problems
         self.begin = begin
-        self.finish = finished
+        self.take_result = take_result
         self.fits: dict[int, Fit] = {}
 
     def advance(self, live: list[int], stop: threading.Event) -> Sequence[Fit]:
@@ -83,9 +83,9 @@ class ClassSweep:
             fit.accept_step(state)
         return fits
 
-    def finished(self, index: int) -> FitResult:
+    def result_of(self, index: int) -> FitResult:
         """Return the result of the fit of a class."""
-        return self.finish(self.fits[index])
+        return self.take_result(self.fits[index])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from saddlesvm.problem.joint_losses import BEST_RIVAL, leads
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import margins
 
-BEYOND_MARGIN = 1.0 + 1e-9  # a margin of 1, and more than its rounding
+BEYOND_MARGIN = 1.0 + 1e-9  # a margin of 1, and more than its rounding; guessed
 
 
 @singledispatch
@@ -29,15 +29,19 @@ def find_without_loss(problem: Any, model: Evaluation) -> Any:
     if not isinstance(problem, Problem) or not is_classification(problem.loss):
         return None
     w = np.append(model.coef, model.intercept / (problem.scale or 1.0))
+    # If a row is on the wrong side, no multiple is without loss.
     least = float((problem.gather(problem.y) * margins(problem, w)).min())
-    return Point(BEYOND_MARGIN / least * w) if least > 0.0 else None
+    if not least > 0.0:
+        return None
+    return Point(BEYOND_MARGIN / least * w)
 
 
 @find_without_loss.register(JointProblem)
-def joint_without_loss(problem: JointProblem, model: Evaluation) -> Point | None:
+def find_joint_without_loss(problem: JointProblem, model: Evaluation) -> Point | None:
     """Return the multiple of the weights of all classes whose rows are ahead of their rivals."""
     if problem.joint is not BEST_RIVAL or problem.on_files:
         return None
+    # The least lead of a row's own class over its best rival takes the place of the margin.
     W = np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)])
     own = problem.in_layout(W)
     least = np.inf
@@ -45,4 +49,6 @@ def joint_without_loss(problem: JointProblem, model: Evaluation) -> Point | None
         # Rows of weight zero take no part.
         ahead = leads(block.scores(own), codes)[weights > 0.0]
         least = min(least, float(ahead.min(initial=np.inf)))
-    return Point(BEYOND_MARGIN / least * W) if least > 0.0 else None
+    if not least > 0.0:
+        return None
+    return Point(BEYOND_MARGIN / least * W)
