@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from saddlesvm.fit.checkpoint import Checkpoint, CheckpointWarning, checkpoint_of, digest_of
+from saddlesvm.fit.checkpoint import FORMAT, Checkpoint, CheckpointWarning, checkpoint_of, digest_of
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
 from saddlesvm.problem.losses import Hinge, SquaredHinge
@@ -266,6 +267,22 @@ def test_another_npz_is_refused(tmp_path: Path) -> None:
         np.savez(file, header=np.frombuffer(b'{"format": "something else"}', dtype=np.uint8))
     with pytest.raises(ValueError, match="not a readable checkpoint"):
         fit(small_problem(Hinge()), SDCA(), checkpoint=Checkpoint(path))
+
+
+@pytest.mark.parametrize("further", [{}, {"mark": []}, {"mark": {}, "numbers": 3}, {"mark": {}, "numbers": {}}])
+def test_a_header_without_its_parts_is_refused(further: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    header = json.dumps({"format": FORMAT} | further).encode()
+    arrays = {"header": np.frombuffer(header, dtype=np.uint8)}
+    with path.open("wb") as file:
+        np.savez(file, digest=digest_of(arrays), **arrays)
+    with pytest.raises(ValueError, match=r"not a readable checkpoint|belongs to another fit"):
+        fit(small_problem(Hinge()), SDCA(), checkpoint=Checkpoint(path))
+
+
+def test_a_checkpoint_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is a folder: name a file in it"):
+        Checkpoint(tmp_path)
 
 
 def test_a_checkpoint_needs_its_folder(tmp_path: Path) -> None:

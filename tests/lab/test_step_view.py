@@ -156,3 +156,9 @@ def test_the_page_holds_its_data_as_json(toy):
     scene = page.split('id="scene">')[1].split("</script>")[0]
     assert json.loads(scene)["X"] == seen.scene["X"]
     assert "&lt;/script&gt;" in page
+
+
+@pytest.mark.parametrize("epochs", [0.0, -1.0, 1e9, float("inf"), float("nan")])
+def test_a_page_has_a_limit_of_passes(toy, epochs):
+    with pytest.raises(ValueError, match="above 0, and at most 100"):
+        watch(*toy, solver="dcd", epochs=epochs)

@@ -33,11 +33,12 @@ from saddlesvm.cli.values import OUTPUT
 @click.option("--lambda", "lam", type=float, help="Lambda = 1 / (C n); 0.05 by default.")
 @click.option(
     "--max-iter",
+    "epochs",
     type=click.FloatRange(min=0, min_open=True),
     default=8.0,
     show_default=True,
     metavar="EPOCHS",
-    help="Passes over the rows at most.",
+    help="Passes over the rows at most; up to 100.",
 )
 @click.option(
     "--positive",
@@ -52,7 +53,7 @@ def command(
     *,
     data: str,
     solvers: str,
-    max_iter: float,
+    epochs: float,
     label: str | None,
     report: str,
     **options: Any,
@@ -73,7 +74,7 @@ def command(
         labels_of(table),
         solver=names[0],
         against=names[1] if len(names) > 1 else None,
-        epochs=max_iter,
+        epochs=epochs,
         name=os.path.basename(data),
         command=command_line(),
         **options,

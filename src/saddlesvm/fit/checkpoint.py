@@ -115,6 +115,8 @@ class Checkpoint:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise ValueError(f"the folder of the checkpoint {self.path} cannot be written to")
         refuse_special(self.path, "a checkpoint is a file")
+        if self.path.is_dir():
+            raise ValueError(f"{str(path)!r} is a folder: name a file in it for the checkpoint")
         self.restart_clock()
 
     def restart_clock(self) -> None:
@@ -176,19 +178,23 @@ class Checkpoint:
             return None
         try:
             arrays, header = read_contents(self.path)
+            # A digest tells damage; a header without these parts may have a right one.
+            held = dict(header["mark"])
+            numbers = dict(header["numbers"])
+            trace = list(header["trace"])
         except DAMAGE as error:
             found = " ".join(str(error).split())
             raise ValueError(
                 f"{self.path} is not a readable checkpoint ({found}); remove it to start anew"
             ) from None
-        self._refuse_other(header["mark"], mark)
+        self._refuse_other(held, mark)
 
         # Sort the arrays into their groups again.
         groups: dict[str, Arrays] = {"point": {}, "best": {}, "state": {}}
         for name, array in arrays.items():
             group, _, own = name.partition(".")
             groups[group][own] = array
-        return Saved(**groups, numbers=header["numbers"], trace=header["trace"])
+        return Saved(**groups, numbers=numbers, trace=trace)
 
     def _refuse_other(self, held: dict[str, Any], mark: Mapping[str, object]) -> None:
         """Raise ValueError if the checkpoint was written by another fit."""

@@ -22,6 +22,7 @@ from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos, parse_solver
 
 LAMBDA = 0.05  # without C and lam: strong enough that a few passes show the course of a fit
 MARGINS = (-3.0, 4.0)  # range of margins over which the loss is shown
+MOST_EPOCHS = 100  # passes; each visit of a row is a frame of the page, of some 500 bytes
 CURVE_POINTS = 81  # points of the loss's curve over these margins
 # The bars reach at least to here; the multipliers of losses with bounded slopes stay below.
 LARGEST_B = 1.0
@@ -115,8 +116,8 @@ def watch(
     intercept : bool, default=True
         A regularised intercept, or none.
     epochs : float, default=8
-        Passes over the rows, at most (40 steps of Newton's method); a run also ends at a relative
-        gap of 1e-9.
+        Passes over the rows, at most, up to 100 (40 steps of Newton's method); a run also ends at a
+        relative gap of 1e-9.
     rows : int, default=60
         Rows at most, drawn at random.
     seed : int, default=0
@@ -155,8 +156,8 @@ def watch(
         lam = LAMBDA
     if rows < 2:
         raise ValueError(f"rows must be at least 2; got {rows!r}")
-    if not epochs > 0.0:
-        raise ValueError(f"epochs must be positive; got {epochs!r}")
+    if not 0.0 < epochs <= MOST_EPOCHS:
+        raise ValueError(f"epochs must be above 0, and at most {MOST_EPOCHS}; got {epochs!r}")
     solvers = [parse_watched(given) for given in (solver, against) if given is not None]
     plane = make_plane(
         X,
