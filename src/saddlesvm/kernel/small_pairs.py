@@ -597,6 +597,7 @@ class SmallPairs:
         size = own.stop - own.start
         solving, certifying = seconds
         certificate, offsets = certified
+        # The record has the numbers of the solver's own problem; the result those of the model.
         trace = Trace()
         trace(
             Record.from_certificate(

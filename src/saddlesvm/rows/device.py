@@ -60,6 +60,7 @@ class Device(Passes):
                 f"{tuple(array.shape)}"
             )
         check_library(array)
+        # Blocks are float64 if the rows are, and float32 at first for all other types.
         kind = np.float64 if str(array.dtype).endswith("float64") else np.float32
         shape = tuple(int(size) for size in array.shape)
         # An array of NumPy that has the shape and the precision, and takes no memory.
@@ -181,7 +182,10 @@ class DeviceBlocks(Memory):
 
     def pull(self, block: Any, A: Any) -> np.ndarray:
         """Return ``sum_i a_i x_i`` over the rows of a block, of dual variables in either memory."""
-        duals = A.values if isinstance(A, DeviceArray) else copy_to_device(A, self.array)
+        if isinstance(A, DeviceArray):
+            duals = A.values
+        else:
+            duals = copy_to_device(A, self.array)
         found = np.empty((self.d + 1, *A.shape[1:]))
         found[:-1] = copy_to_numpy(block.T @ self.cast(duals, self.kind))
         # The virtual feature is the same in every row.

@@ -489,7 +489,9 @@ class MemoryEquations(Equations):
     def value_bytes(self) -> int:
         """Return the bytes of a value of dense rows; 0 if rows are sparse."""
         place = self.task.place
-        return 0 if place.is_sparse else place.kind.itemsize
+        if place.is_sparse:
+            return 0
+        return place.kind.itemsize
 
     def gather(self) -> Memory:
         """Return the rows that bend, copied once a point."""

@@ -365,9 +365,10 @@ def take_step(task: Task, state: NewtonState, point: EvaluatedPoint, gap: float)
 
     # 1. The equations of an earlier point serve again while the gap falls fast enough. The last
     # step s changed the gradient by y; with this pair they are corrected (L-BFGS).
-    equations = work.equations if task.keeps_factor and state.q == 0.0 else None
-    if equations is not None and not equations.serves:
-        equations = None
+    equations = None
+    may_serve = task.keeps_factor and state.q == 0.0
+    if may_serve and work.equations is not None and work.equations.serves:
+        equations = work.equations
     least_share = SLOW
     if task.keeps_scores and not task.machine.columns:
         least_share = SLOW_IN_MEMORY
@@ -838,6 +839,7 @@ class Newton(SolverBase):
         with blas_for(0.0), np.errstate(all="ignore"):
             while state.steps < MOST_STEPS and not (state.stuck or time_is_up()):
                 advance(task, state, share)
+                # Enough: the gap asked for, or little beside what the run has gained so far.
                 primal = state.best.primal
                 if first_primal == np.inf:
                     first_primal = primal
