@@ -117,3 +117,12 @@ def test_an_interruption_while_the_program_starts_is_silent(monkeypatch, capsys)
     monkeypatch.setattr(LateFunction, "load", interrupted)
     assert cli.main(["info", "toy"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_ctrl_c_within_an_import_of_compiled_code_is_told_as_such(monkeypatch, capsys):
+    def interrupted(name):
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr("saddlesvm.cli.program.import_command", interrupted)
+    assert cli.main(["info", "toy"]) == 130
+    assert capsys.readouterr().err == "saddlesvm: interrupted\n"

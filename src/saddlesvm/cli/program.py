@@ -84,7 +84,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return int(code) if words else USAGE_ERROR
     except click.ClickException as error:
         print_error(f"saddlesvm: error: {error.format_message()}")
-    except (DataError, ValueError, ImportError) as error:
+    except ImportError as error:
+        # Ctrl-C during the import of compiled code comes as an error of the import.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            print_error("saddlesvm: interrupted")
+            return INTERRUPTED
+        print_error(f"saddlesvm: error: {replace_parameters(str(error), words)}")
+    except (DataError, ValueError) as error:
         print_error(f"saddlesvm: error: {replace_parameters(str(error), words)}")
     except MemoryError as error:
         print_error(f"saddlesvm: error: not enough memory: {error}")
