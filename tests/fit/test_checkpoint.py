@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from saddlesvm import LinearSVC, NotCertifiedWarning
+from saddlesvm.data import load_bundled
 from saddlesvm.fit.checkpoint import FORMAT, Checkpoint, CheckpointWarning, checkpoint_of, digest_of
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits, Outcome
@@ -76,6 +78,17 @@ def test_an_interrupted_fit_goes_on_to_its_certificate(intercept: str, tmp_path:
     finished = fit(problem, DCD(), limits, checkpoint=checkpoint)
     assert finished.outcome is Outcome.CERTIFIED
     assert finished.epochs <= resumed.epochs + 5
+
+
+def test_a_run_that_goes_on_may_stand_as_long_as_an_undisturbed_one(tmp_path: Path) -> None:
+    notes = load_bundled("banknote")
+    given = {"loss": "hinge", "C": 100.0, "tol": 1e-6, "solver": "dcd", "random_state": 0}
+    undisturbed = LinearSVC(**given).fit(notes.X, notes.y)
+    half = int(undisturbed.n_iter_) // 2
+    path = str(tmp_path / "half.ckpt")
+    with pytest.warns(NotCertifiedWarning):
+        LinearSVC(**given, max_iter=half, checkpoint=path).fit(notes.X, notes.y)
+    assert LinearSVC(**given, checkpoint=path).fit(notes.X, notes.y).outcome_ is undisturbed.outcome_
 
 
 def test_a_checkpoint_asks_for_a_number_of_steps_and_a_folder(tmp_path: Path) -> None:
