@@ -420,8 +420,8 @@ class Fit:
             reason = f"relative gap {gap:.2g}, {chosen.rounding_share:.2g} of it rounding"
             return Outcome.LIMITED_BY_ROUNDING, reason
 
-        # The watch has to see every certificate, also if no gap was requested. Of a run that goes on
-        # from a checkpoint all work counts: it may stand as long as the undisturbed run.
+        # The watch has to see every certificate, also if no gap was requested. A run that goes on
+        # from a checkpoint may stand as long as an undisturbed one: all work counts.
         effort = self.earlier["epochs"] + self.state.effort
         is_stalled = self.stall.is_stalled(effort, certificate, phase_of(self.state))
         if self.is_stuck():
