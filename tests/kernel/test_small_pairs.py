@@ -58,7 +58,7 @@ def test_certificates_are_those_of_single_fits(data, kernel, weighted):
         assert own.primal == pytest.approx(plain.certificate.primal, abs=near)
         assert own.dual == pytest.approx(plain.certificate.dual, abs=near)
         assert own.rounding == pytest.approx(plain.certificate.rounding, rel=0.05, abs=0.0)
-        assert batch.finished(k).trace[-1]["primal"] >= own.primal
+        assert batch.result_of(k).trace[-1]["primal"] >= own.primal
 
 
 def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(data, monkeypatch):
