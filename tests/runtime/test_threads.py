@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.rows.passes import InMemory
 from saddlesvm.runtime import threads
-from saddlesvm.runtime.threads import MOST_PIECES, WORTH, OneThread, Schedule, count_pieces, run_pieces
+from saddlesvm.runtime.threads import MOST_PIECES, WORTH, OneThread, Schedule, count_pieces, run_pieces, run_shares
 from support import csr, matrix
 
 
@@ -42,6 +42,19 @@ def test_a_piece_that_fails_ends_the_work_with_its_error() -> None:
 
     with pytest.raises(MemoryError, match="no room"):
         run_pieces(work, 8, 3)
+
+
+def test_no_piece_is_no_work_for_several_threads() -> None:
+    """A matrix of no rows, whose change is empty, must not wait for a piece."""
+    assert run_pieces(lambda k: k, 0, 3) == []
+    assert run_shares(len, [], 0, 3) == []
+
+
+@pytest.mark.parametrize("shares", [1, 2, 3, 7])
+def test_shares_are_neighbouring_parts_that_make_up_all(shares: int) -> None:
+    found = run_shares(list, range(7), shares, 2)
+    assert len(found) == shares
+    assert [part for share in found for part in share] == list(range(7))
 
 
 def test_how_many_pieces_there_are() -> None:

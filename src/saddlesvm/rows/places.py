@@ -19,7 +19,7 @@ long (Reuters-21578, 9,465 x 14,577 with 51 classes), and level with 10 classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -38,7 +38,7 @@ from saddlesvm.rows.matrix import (
 )
 from saddlesvm.rows.small_types import widen
 from saddlesvm.rows.sparse_products import add_outer_products, add_products, multiply_by_columns
-from saddlesvm.runtime.threads import run_pieces
+from saddlesvm.runtime.threads import run_shares
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -173,15 +173,13 @@ class Memory:
 
         Several threads share the pieces, which do not depend on their number.
         """
-        n_blocks = -(-self.n // self.block)  # rounded up
-        n_pieces = max(1, min(MOST_PIECES, n_blocks))
+        parts = list(pieces(self.n, self.block))
+        n_pieces = max(1, min(MOST_PIECES, len(parts)))
 
-        def read_piece(k: int) -> Iterator[tuple[slice, Any]]:
-            for number in range(k * n_blocks // n_pieces, (k + 1) * n_blocks // n_pieces):
-                rows = slice(number * self.block, min((number + 1) * self.block, self.n))
-                yield rows, self.read(rows)
+        def visit(piece: Sequence[slice]) -> Answer:
+            return work((rows, self.read(rows)) for rows in piece)
 
-        return run_pieces(lambda k: work(read_piece(k)), n_pieces, self.threads)
+        return run_shares(visit, parts, n_pieces, self.threads)
 
     def sum_blocks(
         self, add: Callable[[slice, Any, np.ndarray], None], shape: tuple[int, ...]
@@ -268,17 +266,17 @@ class Memory:
         parts = list(pieces(rows.size, self.piece))
         n_pieces = min(MOST_GRAM_PIECES, -(-len(parts) // LEAST_GRAM_BLOCKS))
 
-        def sum_piece(k: int) -> tuple[np.ndarray, np.ndarray]:
+        def sum_piece(piece: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
             squares = np.zeros((self.d, self.d), dtype=kind, order="F")
             last = np.zeros(self.d)
-            for part in parts[k * len(parts) // n_pieces : (k + 1) * len(parts) // n_pieces]:
+            for part in piece:
                 # Half of the weight on either side lets the BLAS compute one triangle only.
                 block, root = self.weigh(self.read(rows[part], kind), roots[part], kind)
                 squares = self.add_squares(squares, block)
                 last += self.bring(block.T @ root)
             return squares, last
 
-        for squares, last in run_pieces(sum_piece, n_pieces, self.threads):
+        for squares, last in run_shares(sum_piece, parts, n_pieces, self.threads):
             found[:-1, :-1] += squares
             found[-1, :-1] += self.constant * last
         # The intercept's column, which its row repeats, and its own place.

@@ -9,7 +9,7 @@ import contextvars
 import functools
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from threadpoolctl import ThreadpoolController
 
 Answer = TypeVar("Answer")
+Part = TypeVar("Part")
 
 # Seconds of work for each thread; with less, waking the thread costs a good part of what it saves.
 WORTH = 1.0e-3
@@ -111,7 +112,7 @@ def run_pieces(work: Callable[[int], Answer], pieces: int, threads: int) -> list
     Exception
         The error of the first piece that failed.
     """
-    if threads == 1 or pieces == 1:
+    if threads == 1 or pieces <= 1:
         return [work(k) for k in range(pieces)]
     pile = _Pile(work, pieces)
     # This thread works, too, so one helper less than threads.
@@ -121,6 +122,17 @@ def run_pieces(work: Callable[[int], Answer], pieces: int, threads: int) -> list
     for helper in helpers:
         helper.cancel()
     return pile.collect()
+
+
+def run_shares(
+    work: Callable[[Sequence[Part]], Answer], parts: Sequence[Part], shares: int, threads: int
+) -> list[Answer]:
+    """Return what a function makes of each of so many shares of neighbouring parts, in order."""
+
+    def take_share(k: int) -> Answer:
+        return work(parts[k * len(parts) // shares : (k + 1) * len(parts) // shares])
+
+    return run_pieces(take_share, shares, threads)
 
 
 class _Pile(Generic[Answer]):
