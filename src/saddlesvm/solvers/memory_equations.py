@@ -33,7 +33,6 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.matrix import pieces
 from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.runtime.threads import run_pieces
 from saddlesvm.solvers.equations import (
     FEW_FEATURES,
     MOST_PRODUCTS,
@@ -45,7 +44,7 @@ from saddlesvm.solvers.equations import (
     conjugate_gradients,
     draw,
 )
-from saddlesvm.solvers.task import EvaluatedPoint, Task, few_rows, pull_of, score_all
+from saddlesvm.solvers.task import EvaluatedPoint, Task, each_of_few, pull_of, score_all
 
 # Factors.
 MOST_SIDE = 5000  # features or rows of a factor at most: 200 MB; guessed
@@ -300,13 +299,11 @@ class MemoryEquations(Equations):
         task = self.task
         place = task.place
         bends = np.empty(place.n)
-        parts = list(few_rows(task))
 
-        def bend(k: int) -> None:
-            some = parts[k]
+        def bend(some: slice) -> None:
             bends[some] = task.machine.bend(some, point.Z[some], point.A[some], centre, q)
 
-        run_pieces(bend, len(parts), place.threads)
+        each_of_few(task, bend)
         bends *= task.C
         self.take_bends(bends)
         if place.d < min(FEW_FEATURES, task.most_side):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from saddlesvm.rows.matrix import pieces
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.runtime.threads import run_pieces
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
+
+Answer = TypeVar("Answer")
 
 CACHED_SCORES = 2**15  # scores that are evaluated at once: 256 KB; guessed
 # The pull is updated by the rows whose dual variables change if these are less than this share of
@@ -267,19 +269,23 @@ def few_rows(task: Task) -> Iterator[slice]:
     return pieces(task.place.n, size)
 
 
+def each_of_few(task: Task, work: Callable[[slice], Answer]) -> list[Answer]:
+    """Return what a function makes of each slice of :func:`few_rows`; threads share them."""
+    parts = list(few_rows(task))
+    return run_pieces(lambda k: work(parts[k]), len(parts), task.place.threads)
+
+
 def respond_all(
     task: Task, Z: np.ndarray, centre: np.ndarray, q: float
 ) -> tuple[np.ndarray, ResponseSums]:
     """Return the dual variables of all rows at scores Z, and their sums."""
     A = np.empty_like(Z)
-    parts = list(few_rows(task))
 
-    def respond(k: int) -> ResponseSums:
-        rows = parts[k]
+    def respond(rows: slice) -> ResponseSums:
         A[rows], found = task.machine.respond(rows, Z[rows], centre, q)
         return found
 
-    sums = np.sum(run_pieces(respond, len(parts), task.place.threads), axis=0)
+    sums = np.sum(each_of_few(task, respond), axis=0)
     return A, ResponseSums(*sums.tolist())
 
 
