@@ -55,12 +55,13 @@ class Multinomial(Newton):
             return state.work.task
         K = problem.n_classes
         place = place_of(problem)
+        on_device = isinstance(place, DeviceBlocks)
         if problem.X.sparse:
             # Precision costs no time if a value has several products. Blocks are copies, and as
             # large as they may be.
             place.widen()
             place.block = max(1, SPARSE_SCORES // K)
-        elif not is_device(problem):
+        elif not on_device:
             # The sums over a block have the lengths that the account of rounding assumes.
             place.piece = block_rows(problem.X, K)
             place.block = place.piece
@@ -70,17 +71,19 @@ class Multinomial(Newton):
         codes = problem.gather(problem.codes)
         weights = s if s.size else 1.0
         lengths = problem.gather(problem.lengths)
-        machine = SoftmaxMachine(codes, weights, K, lengths)
+        machine: SoftmaxMachine
         if isinstance(place, DeviceBlocks):
             place.keeps_scores = True
             machine = DeviceSoftmax(place, codes, weights, K, lengths)
+        else:
+            machine = SoftmaxMachine(codes, weights, K, lengths)
         task = Task(
             place,
             machine,
             ridge,
             problem.C,
             keeps_factor=True,
-            keeps_scores=place.n * K <= MOST_SCORES and not isinstance(place, DeviceBlocks),
+            keeps_scores=place.n * K <= MOST_SCORES and not on_device,
         )
         if problem.intercept.constrained:
             ridge[-1] = 0.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from saddlesvm.rows.array_libraries import copy_to_device, is_torch, namespace_of
 from saddlesvm.rows.device import DeviceBlocks
-from saddlesvm.rows.device_array import DeviceArray
+from saddlesvm.rows.device_array import DeviceArray, number_like
 from saddlesvm.solvers.machines import ResponseSums, SoftmaxMachine
 
 
@@ -45,8 +45,9 @@ class DeviceSoftmax(SoftmaxMachine):
         self.numbers = copy_to_device(np.arange(count), place.array)
         self.classes_there = copy_to_device(classes.astype(np.int64), place.array)
         self.lengths_there = copy_to_device(lengths, place.array)
-        self.s_there: Any = s
-        if isinstance(s, np.ndarray):
+        if isinstance(s, float):
+            self.s_there = number_like(s, place.array)
+        else:
             self.s_there = copy_to_device(s, place.array)
 
     def take(self, rows: np.ndarray | slice) -> DeviceSoftmax:
@@ -62,19 +63,17 @@ class DeviceSoftmax(SoftmaxMachine):
 
     def weights_of(self, rows: slice) -> Any:
         """Return the weights of some rows on the device; the number 1 if all are."""
-        return self.s_there if isinstance(self.s_there, float) else self.s_there[rows]
+        return self.s_there if isinstance(self.s, float) else self.s_there[rows]
 
     def weights_in_columns(self, rows: slice) -> Any:
-        """Return the weights of some rows as a column of shape (m, 1)."""
-        if isinstance(self.s_there, float):
-            return copy_to_device(np.ones((1, 1)), self.place.array)
-        return self.s_there[rows][:, None]
+        """Return the weights of some rows as a column of shape (m, 1); the number 1 if all are."""
+        weights = self.weights_of(rows)
+        return weights if isinstance(self.s, float) else weights[:, None]
 
     def weights_by_class(self, rows: slice) -> Any:
         """Return the weight of each row in the column of its own class, and zeros."""
-        own = self.is_own(rows)
-        ones = copy_to_device(np.ones((1, 1)), self.place.array)
-        return self.xp.where(own, self.weights_in_columns(rows), 0.0 * ones)
+        zero = number_like(0.0, self.place.array)
+        return self.xp.where(self.is_own(rows), self.weights_in_columns(rows), zero)
 
     def keep(self, condition: Any, values: Any) -> Any:
         """Return values where a condition holds, and zero elsewhere."""
