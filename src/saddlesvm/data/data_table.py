@@ -325,7 +325,7 @@ def are_whole(numbers: np.ndarray) -> bool:
 
 def are_rounded(y: np.ndarray) -> bool:
     """Return True for whole labels that float64 may have rounded: some are 2^53 or more."""
-    return bool(y.dtype.kind == "f" and (y == np.floor(y)).all())
+    return bool(y.dtype.kind == "f" and (y == np.floor(y)).all() and not are_whole(y))
 
 
 def check_classes(texts: Sequence[str], where: str) -> list[str]:

@@ -269,7 +269,8 @@ def select(condition: Any, a: Any, b: Any) -> Any:
     In a kernel it is a conditional. Both sides are computed: each must be harmless if the other is
     chosen.
     """
-    if isinstance(condition, np.ndarray) or hasattr(condition, "__array_function__"):
+    # Arrays of NumPy, and those that its functions take.
+    if hasattr(condition, "__array_function__"):
         return np.where(condition, a, b)
     return a if condition else b
 
