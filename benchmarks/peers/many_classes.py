@@ -91,22 +91,27 @@ def fit_ours(options: argparse.Namespace, joint: bool) -> dict[str, Any]:
     X, y = make_rows(options.rows, options.features, options.classes, options.dtype)
     LinearSVC(**common).fit(X[:FEW_ROWS], y[:FEW_ROWS] % FEW_CLASSES)
     model = LinearSVC(n_jobs=options.jobs, max_time=options.seconds_limit, **common)
-    began = time.perf_counter()
-    processor = time.process_time()
-    with MemoryWatch() as memory:
-        model.fit(X, y)
-    found = {
-        "seconds": time.perf_counter() - began,
-        "processor": time.process_time() - processor,
-        "memory": memory.most,
-        "rows": X.nbytes,
-    }
+    found = measure_fit(model, X, y)
     if joint:
         proof = model.certificate_
         return found | {"gap": proof.relative_gap, "objective": proof.primal, "bound": proof.dual}
     gaps = np.array([proof.relative_gap for proof in model.certificates_])
     reached = gaps <= options.tol
     return found | {"gap": float(gaps.max()), "median": float(np.median(gaps)), "reached": int(reached.sum())}
+
+
+def measure_fit(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
+    """Fit a model; return its seconds, its processor time, its peak of memory, and the bytes of the rows."""
+    began = time.perf_counter()
+    processor = time.process_time()
+    with MemoryWatch() as memory:
+        model.fit(X, y)
+    return {
+        "seconds": time.perf_counter() - began,
+        "processor": time.process_time() - processor,
+        "memory": memory.most,
+        "rows": X.nbytes,
+    }
 
 
 def fit_lbfgs(options: argparse.Namespace, bound: float) -> dict[str, Any]:
@@ -132,16 +137,8 @@ def fit_lbfgs(options: argparse.Namespace, bound: float) -> dict[str, Any]:
 
     model = LogisticRegression(**common, max_iter=10**6)
     began = time.perf_counter()
-    processor = time.process_time()
-    with MemoryWatch() as memory, mock.patch.object(optimize, "minimize", minimize_until):
-        model.fit(X, y)
-    found = {
-        "seconds": time.perf_counter() - began,
-        "processor": time.process_time() - processor,
-        "memory": memory.most,
-        "rows": X.nbytes,
-        "iterations": iterations,
-    }
+    with mock.patch.object(optimize, "minimize", minimize_until):
+        found = measure_fit(model, X, y) | {"iterations": iterations}
     objective, own_bound = softmax_objectives(X, y, model.coef_.astype(np.float64), options.C)
     return found | {"objective": objective, "gap": 1.0 - bound / objective, "own gap": 1.0 - own_bound / objective}
 
