@@ -49,7 +49,7 @@ def test_a_killed_run_leaves_a_whole_checkpoint_or_none(large: Store, tmp_path: 
                 run.send_signal(signal.SIGKILL)
         if path.exists():
             with np.load(path) as stored:
-                assert {name: stored[name].shape for name in stored.files}["alpha"] == (40_000,)
+                assert {name: stored[name].shape for name in stored.files}["point.alpha"] == (40_000,)
     options: dict[str, Any] = {"memory": "16M", "C": 1e-3, "tol": 1e-3, "random_state": 0}
     resumed = LinearSVC(loss="hinge", **options, checkpoint=Checkpoint(path)).fit(large.X, large.y > 0)
     undisturbed = LinearSVC(loss="hinge", **options).fit(large.X, large.y > 0)
