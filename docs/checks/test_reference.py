@@ -18,7 +18,7 @@ import saddlesvm.lab
 ENTRY = re.compile(r"^   (\w[\w.]*)$", re.M)
 LISTED = ENTRY.findall((DOCS / "reference" / "index.md").read_text(encoding="utf-8"))
 # Pages of functions, whose functions have their own docstrings.
-MODULES = ("lab.bounds", "lab.figures", "lab.study")
+MODULES = ("lab.bounds", "lab.figures")
 
 
 def found(name: str) -> Any:

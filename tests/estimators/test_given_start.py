@@ -11,8 +11,8 @@ from sklearn.datasets import load_iris
 
 from saddlesvm import LinearSVC, LinearSVR, Pegasos
 from saddlesvm.data import load_bundled
+from saddlesvm.lab.recorder import Draws
 from saddlesvm.lab.runs import iterates
-from saddlesvm.lab.study import Draws
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.problem import make_problem

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from saddlesvm.lab import study
+import study
 from saddlesvm.problem.arithmetic import logit_step
 from saddlesvm.runtime import randomness
 

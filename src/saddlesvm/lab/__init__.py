@@ -13,7 +13,7 @@ from saddlesvm.runtime.threads import usable_cores as usable_cores
 for package in ("matplotlib", "pandas"):
     import_extra(package, "lab", "the lab")
 
-from saddlesvm.lab import bounds, figures, study  # noqa: E402
+from saddlesvm.lab import bounds, figures  # noqa: E402
 from saddlesvm.lab.charts import Chart as Chart, Picture as Picture, Series as Series  # noqa: E402
 from saddlesvm.lab.comparison import compare  # noqa: E402
 from saddlesvm.lab.comparison_report import Comparison  # noqa: E402
@@ -58,6 +58,5 @@ __all__ = [
     "bounds",
     "compare",
     "figures",
-    "study",
     "watch",
 ]

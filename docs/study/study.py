@@ -1,7 +1,7 @@
 """For readers who write the algorithms themselves: a check against the compiled solvers.
 
-The pages in ``docs/study`` derive each algorithm and give it in plain NumPy. :func:`check` runs
-such a function, or a reader's own, and the compiled solver on small data with the same draws.
+The pages of this folder derive each algorithm and give it in plain NumPy. :func:`check` runs such a
+function, or a reader's own, and the compiled solver on small data with the same draws.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from saddlesvm.kernel.kernel_pegasos import KernelPegasos
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.lab.dataset import make_dataset
+from saddlesvm.lab.recorder import Draws
 from saddlesvm.problem.certificate import evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
 from saddlesvm.problem.intercepts import Absent
@@ -37,7 +38,6 @@ CLASSES = 3
 SEED = 7
 # Largest difference, relative to the largest value, that rounding explains in these short runs.
 TOLERANCE = 1e-10
-MASK = 2**64 - 1  # the generator computes in 64 bits
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,9 @@ def pegasos_cases() -> Iterator[Case]:
     for words, options in variants:
         k = options.get("k", 1)
         lam = 0.05
-        problem = linear_problem(lam=lam, intercept="free" if options.get("bias") else "none")
+        problem = linear_problem(
+            lam=lam, intercept="free" if options.get("bias") else "none"
+        )
         solver = Pegasos(
             batch_size=k,
             projection=options.get("project", False),
@@ -205,7 +207,9 @@ def dcd_cases() -> Iterator[Case]:
         ("squared_hinge", True, 10.0, 0.2),
     ):
         problem = linear_problem(loss, C=C)
-        solver = DCD(shrinking=shrink, stopping="projected_gradient", threshold=eps, run_length=1)
+        solver = DCD(
+            shrinking=shrink, stopping="projected_gradient", threshold=eps, run_length=1
+        )
         state = solver.init(problem, SEED)
         while not state.satisfied:
             state = solver.step(problem, state, Budget(ROWS))
@@ -213,7 +217,9 @@ def dcd_cases() -> Iterator[Case]:
             state = solver.learn_from_certificate(problem, state, evaluation)
         words = f"{loss}, {'with' if shrink else 'without'} shrinking, C = {C:g}, eps = {eps:g}"
         options = {"shrink": shrink, "loss": loss}
-        yield Case(words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), options)
+        yield Case(
+            words, (X, y, C, eps), ("alpha", "w"), (state.alpha, state.w[:-1]), options
+        )
 
 
 def newton_cases() -> Iterator[Case]:
@@ -225,7 +231,12 @@ def newton_cases() -> Iterator[Case]:
         found = fit(linear_problem(loss, C=C), Newton(warm_up=0), limits)
         given = (X, y, C, 20)
         yield Case(
-            f"{loss}, the optimum", given, ("w",), (found.coef,), {"loss": loss}, draws=False
+            f"{loss}, the optimum",
+            given,
+            ("w",),
+            (found.coef,),
+            {"loss": loss},
+            draws=False,
         )
 
 
@@ -238,51 +249,14 @@ def crammer_singer_cases() -> Iterator[Case]:
     C = 0.5
     problem = make_joint_problem(as_rows(X), y, CLASSES, Hinge(), C=C)
     for passes in (1, 6):
-        state, point = run_certified(problem, JointAscent(shrinking=False), float(passes))
+        state, point = run_certified(
+            problem, JointAscent(shrinking=False), float(passes)
+        )
         assert point.w is not None
         expected = (state.alpha, point.w[:, :-1])
-        yield Case(f"{passes} passes", (X, y, CLASSES, C, passes), ("alpha", "W"), expected)
-
-
-class Draws:
-    """The random generator of a solver with this seed: splitmix64 (Steele, Lea and Flood 2014).
-
-    Parameters
-    ----------
-    seed : int
-
-    Examples
-    --------
-    >>> from saddlesvm.lab.study import Draws
-    >>> draws = Draws(0)
-    >>> [draws.below(10) for _ in range(5)]
-    [8, 4, 0, 9, 1]
-    >>> order = [0, 1, 2, 3]
-    >>> draws.shuffle(order)
-    >>> sorted(order)
-    [0, 1, 2, 3]
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.state = seed & MASK
-
-    def bits(self) -> int:
-        """Return the next 64 random bits."""
-        self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
-        z = self.state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-        return z ^ (z >> 31)
-
-    def below(self, n: int) -> int:
-        """Return a random integer from 0 to n - 1, for n below 2^32."""
-        return ((self.bits() >> 32) * n) >> 32
-
-    def shuffle(self, items: Any) -> None:
-        """Bring a list or an array into random order, in place (Fisher and Yates)."""
-        for k in range(len(items) - 1, 0, -1):
-            j = self.below(k + 1)
-            items[k], items[j] = items[j], items[k]
+        yield Case(
+            f"{passes} passes", (X, y, CLASSES, C, passes), ("alpha", "W"), expected
+        )
 
 
 CASES: dict[str, Callable[[], Iterator[Case]]] = {
@@ -345,7 +319,7 @@ def check(algorithm: str, function: Callable[..., object]) -> Agreement:
     Parameters
     ----------
     algorithm : str
-        One of :data:`ALGORITHMS`. The page in ``docs/study`` states the arguments and results of
+        One of :data:`ALGORITHMS`. The algorithm's page states the arguments and results of
         the function:
 
         ==================  =========================================================  =============
@@ -373,12 +347,16 @@ def check(algorithm: str, function: Callable[..., object]) -> Agreement:
         There is no such algorithm.
     """
     if algorithm not in CASES:
-        raise ValueError(f"there is no algorithm {algorithm!r}: use one of {', '.join(ALGORITHMS)}")
+        raise ValueError(
+            f"there is no algorithm {algorithm!r}: use one of {', '.join(ALGORITHMS)}"
+        )
     forms: dict[str, dict[str, float]] = {}
     for case in CASES[algorithm]():
         differences = forms.setdefault(case.form, {})
         answers = _call(function, case)
-        for name, given, expected in zip(case.names, answers, case.expected, strict=True):
+        for name, given, expected in zip(
+            case.names, answers, case.expected, strict=True
+        ):
             differences[f"{case.words}: {name}"] = _difference(given, expected)
     # Of several published forms, the nearest counts.
     agreements = [Agreement(algorithm, found, form) for form, found in forms.items()]
@@ -402,4 +380,6 @@ def _difference(given: object, expected: object) -> float:
     expected = np.asarray(expected, dtype=np.float64)
     if given.shape != expected.shape or not np.isfinite(given).all():
         return float(np.inf)
-    return float(np.abs(given - expected).max() / max(float(np.abs(expected).max()), 1e-300))
+    return float(
+        np.abs(given - expected).max() / max(float(np.abs(expected).max()), 1e-300)
+    )
