@@ -16,6 +16,7 @@ from support.browsing import browser
 pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
 
+from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled
 from saddlesvm.lab import charts, figures
 from saddlesvm.lab.charts import Chart, Picture, Series
@@ -51,6 +52,13 @@ def test_every_figure_is_drawn_singly(comparison):
     assert figures.curve_chart(trace, "gap").draw(ax) is ax
     with pytest.raises(ValueError, match="charts show"):
         figures.curve_chart(trace, "gap", "minutes")
+
+
+def test_the_gap_of_a_fit_is_drawn_at_every_certificate():
+    table = load_bundled("toy")
+    trace = LinearSVC(loss="hinge", solver="dcd", random_state=0).fit(table.X, table.y).trace_
+    (line,) = figures.gap_chart(trace).draw().get_lines()
+    np.testing.assert_allclose(line.get_ydata(), trace.column("relative_gap"))
 
 
 def test_pictures_of_a_classifier():

@@ -19,7 +19,6 @@ from saddlesvm.lab.comparison import compare  # noqa: E402
 from saddlesvm.lab.comparison_report import Comparison  # noqa: E402
 from saddlesvm.lab.dataset import Dataset as Dataset, make_dataset as make_dataset  # noqa: E402
 from saddlesvm.lab.diagnostics import Diagnostics  # noqa: E402
-from saddlesvm.lab.displays import GapDisplay, PathDisplay  # noqa: E402
 from saddlesvm.lab.machine import (  # noqa: E402
     machine_rows as machine_rows,
     run_in_threads as run_in_threads,
@@ -52,8 +51,6 @@ from saddlesvm.lab.verdict import (  # noqa: E402
 __all__ = [
     "Comparison",
     "Diagnostics",
-    "GapDisplay",
-    "PathDisplay",
     "Watch",
     "bounds",
     "compare",

@@ -15,6 +15,8 @@ from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from saddlesvm.fit.outcome import Trace
+
 # Names of axes: the column of a trace, and the title.
 AXES = {
     "epochs": ("epoch", "epochs"),
@@ -194,4 +196,31 @@ def closing_chart(trace: pd.DataFrame, against: str = "epochs", title: str = "")
         tuple(line for line in series if line.x.size),
         x_log=True,
         caption="Primal values fall (solid), dual bounds rise (dashed); the optimum lies between.",
+    )
+
+
+def gap_chart(trace: Trace, title: str = "") -> Chart:
+    """Return the relative gap of a fitted model along its fit, a line for each sub-problem.
+
+    Parameters
+    ----------
+    trace : Trace
+        ``trace_`` of the model.
+    title : str, optional
+    """
+    names = dict.fromkeys(record["problem"] for record in trace)
+    series = []
+    for style, name in enumerate(names):
+        records = [record for record in trace if record["problem"] == name]
+        epochs = np.array([record["epoch"] for record in records])
+        gaps = np.maximum([record["relative_gap"] for record in records], FLOOR)
+        series.append(Series(name or "relative gap", epochs, gaps, style=style))
+    return Chart(
+        title,
+        AXES["epochs"][1],
+        QUANTITIES["gap"][1],
+        tuple(series),
+        x_log=True,
+        y_log=True,
+        caption="Every point is a proof: the model was at most this far above the optimum.",
     )

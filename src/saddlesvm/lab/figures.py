@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay, confusion_matrix
 
 from saddlesvm.lab.charts import Chart, Picture, Series, Shade, new_axes, plain, save
-from saddlesvm.lab.curves import closing_chart, curve_chart
+from saddlesvm.lab.curves import closing_chart, curve_chart, gap_chart
 from saddlesvm.lab.runs import iterates
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.data_types import Matrix
@@ -29,6 +29,7 @@ __all__ = [
     "closing_chart",
     "confusion_grid",
     "curve_chart",
+    "gap_chart",
     "margins_chart",
     "misclassified",
     "plane_chart",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from saddlesvm.fit.outcome import Outcome, Trace
-from saddlesvm.lab.displays import GapDisplay
+from saddlesvm.lab.curves import gap_chart
 from saddlesvm.lab.report import Item, Prose, Report, TextTable
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def gap_items(model: Estimator) -> list[Item]:
                 "The first certificate of every problem was the last, so there is no line to draw."
             )
         ]
-    return [GapDisplay(trace, type(model).__name__).chart()]
+    return [gap_chart(trace, type(model).__name__)]
 
 
 def features_table(best: Sequence[tuple[object, ...]], caption: str) -> Item:

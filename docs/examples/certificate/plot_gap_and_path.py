@@ -1,9 +1,8 @@
 """
-Displays of the gap and of a path
+Draw the gap of a fit, and a path
 =================================
 
-``GapDisplay`` draws the gap during a fit. ``PathDisplay`` draws the proven gap and the error over C.
-Both work like scikit-learn's displays.
+pandas draws the gap during a fit. A certified path has the proven gap of every C, and its errors.
 """
 
 # %%
@@ -13,20 +12,27 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from saddlesvm import LinearSVC
-from saddlesvm.lab import GapDisplay, PathDisplay
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X = StandardScaler().set_output(transform="pandas").fit_transform(X)
 
 model = LinearSVC(loss="hinge", solver="sdca", tol=1e-5, random_state=0).fit(X, y)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-GapDisplay.from_estimator(model, ax=ax)
+model.trace_.to_frame().plot("epoch", "relative_gap", loglog=True, ax=ax)
 
 # %%
 # A model whose C was chosen: the path behind it. The gap is proven for every C; the error is estimated by
 # leave-one-out.
 chosen = LinearSVC(C="auto", loss="squared_hinge", random_state=0).fit(X, y)
 print(f"C = {chosen.C_:.3g}, {chosen.outcome_}")
-figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-for ax, kind in zip(axes, ("gap", "error"), strict=True):
-    PathDisplay.from_estimator(chosen, kind=kind, ax=ax)
+path, choice = chosen.path_, chosen.choice_
+Cs = path.grid()
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+left.loglog(Cs, [path.certificate(C).relative_gap for C in Cs], label="proven")
+left.loglog(path.Cs, path.fit_gaps, "s", label="fits")
+left.set(xlabel="C", ylabel="relative gap")
+left.legend()
+right.semilogx(choice.Cs, choice.errors, label="leave-one-out (estimated)")
+right.axvline(choice.C, linestyle=":", label="chosen")
+right.set(xlabel="C", ylabel="error")
+right.legend()
