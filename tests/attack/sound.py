@@ -21,7 +21,7 @@ from scipy import sparse
 from saddlesvm import SVC, LinearSVC, LinearSVR
 from saddlesvm.data import Store
 from saddlesvm.estimators.preparation import Preparation
-from saddlesvm.estimators.training_data import make_store, read_training
+from saddlesvm.estimators.training_data import read_training
 from saddlesvm.models.liblinear_models import save_liblinear
 from saddlesvm.models.persistence import save
 
@@ -125,7 +125,6 @@ def words(folder: Path) -> None:
     save(
         preparation.prepend_to(LinearSVC(random_state=0).fit(rows.X, rows.y)), folder / "words.model", preparation.notes
     )
-    make_store([str(folder / "words.csv")], str(folder / "words.store"))
 
 
 def stores(folder: Path) -> None:

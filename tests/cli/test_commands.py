@@ -62,7 +62,7 @@ def test_names_in_json_are_identifiers(told, notes, tmp_path):
         told("train", notes, "--validation", 0.2, "--C", "auto", "--model", model),
         told("certify", model, notes),
         told("path", "heart", "--validation", 0.2, "--C", "0.1,1"),
-        told("convert", notes, tmp_path / "s.store"),
+        told("convert", "heart", tmp_path / "s.store"),
         told("info", tmp_path / "s.store"),
         told("info", model),
         told("info", notes),

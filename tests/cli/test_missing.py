@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from saddlesvm.cli import main
-from saddlesvm.data import DataError, Store, convert, load_bundled
+from saddlesvm.data import DataError, convert, load_bundled
 from saddlesvm.models.persistence import load
 
 # Models of named columns are asked about arrays here.
@@ -102,37 +102,10 @@ def test_only_tables_have_gaps_to_treat(data: str, tmp_path: Path, capsys: pytes
     assert "--missing mean is for tables" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("how", ["drop", "mean", "median"])
-def test_a_store_is_made_without_missing_values(
-    how: str, ending: str, gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, X, y = gaps
-    if ending == "parquet":
-        pytest.importorskip("pyarrow")
-        table_of(X).assign(kind=y).to_parquet(tmp_path / "gaps.parquet")
-        path = str(tmp_path / "gaps.parquet")
-    frame = table_of(X)
-    store, model, beside = (str(tmp_path / name) for name in ("whole.store", "m", "n"))
-    told(["convert", path, store, "--missing", how], capsys)
-    made = Store(store)
-    whole = ~np.isnan(X).any(axis=1)
-    assert len(made) == (whole.sum() if how == "drop" else len(X))
-    assert np.isfinite(made.X).all()
-    # The model of the store is that of the table.
-    told(["train", store, "--model", model], capsys)
-    told(["train", path, "--missing", how, "--model", beside], capsys)
-    scores = [load(one).decision_function(frame[whole]) for one in (model, beside)]
-    np.testing.assert_allclose(*scores, atol=1e-2)
-
-
-def test_several_files_with_gaps_are_converted_each_alone(
-    gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["convert", gaps[0], gaps[0], str(tmp_path / "s"), "--missing", "mean"]) == 2
-    assert "gaps to fill in, whose encoding is learnt from one file" in capsys.readouterr().err
+def test_a_file_with_gaps_is_not_converted(gaps: tuple[str, np.ndarray, np.ndarray], tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 5: column 'a': the value is missing"):
         convert(gaps[0], tmp_path / "s")
+    assert not (tmp_path / "s").exists()
 
 
 def test_info_names_the_first_gap(gaps: tuple[str, np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,16 +59,6 @@ def test_bad_usage_is_one_line(refusal, tmp_path, monkeypatch, words, said):
     assert said in refusal(*words)
 
 
-def test_rows_left_out_of_a_store_are_left_out_by_the_model(run, refusal, tmp_path):
-    pytest.importorskip("pandas")
-    table = tmp_path / "a.csv"
-    table.write_text("1,2,0\n,3,1\n2,1,1\n")
-    assert run("convert", table, tmp_path / "a.store", "--missing", "drop")[0] == 0
-    kept = tmp_path / "kept.model"
-    assert run("train", tmp_path / "a.store", "--model", kept)[0] == 0
-    assert "row 2: column 'column 1': the value is missing" in refusal("predict", kept, table)
-
-
 def test_a_command_takes_one_store_and_convert_makes_it(refusal, told, tmp_path):
     for name, part in (("a", slice(80)), ("b", slice(80, None))):
         Store.create(tmp_path / name, X[part], Y[part], sample_weight=1.0 + Y[part])

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 
-from saddlesvm import Store, load
+from saddlesvm import load
 from saddlesvm.table import read
 from support.tables import notes, titanic_like
 
@@ -100,19 +99,13 @@ def test_held_out_rows_are_no_part_of_what_is_learnt(people: tuple[Path, Path], 
     assert "sex: category (2 values)" in told["data"]["columns"] and "chosen" in told
 
 
-def test_a_store_of_a_table_keeps_its_encoder(people: tuple[Path, Path], run: Run, tmp_path: Path) -> None:
-    train, test = people
-    facts(run, "train", train, "--model", tmp_path / "one")
-    _, expected, _ = run("predict", tmp_path / "one", test, "--scores")
-    scores = [float(line.split()[1]) for line in expected.splitlines()]
-    facts(run, "train", train, "--model", tmp_path / "two", "--memory", "64M")
-    told = facts(run, "convert", train, tmp_path / "t.store", "--label", "bought")
-    assert "sex: category" in told["store"]["columns"] and Store(tmp_path / "t.store").shape[0] == 200
-    facts(run, "train", tmp_path / "t.store", "--model", tmp_path / "three")
-    for name in ("two", "three"):
-        _, out, _ = run("predict", tmp_path / name, test, "--scores")
-        np.testing.assert_allclose([float(line.split()[1]) for line in out.splitlines()], scores, atol=1e-5)
-    assert facts(run, "certify", tmp_path / "one", tmp_path / "t.store")["quality"]["relative_gap"] <= 1e-4
+@pytest.mark.parametrize("options", [[], ["--columns", "sex=category"]])
+def test_words_are_not_converted_and_the_error_says_what_to_do(
+    options: list[str], people: tuple[Path, Path], run: Run, tmp_path: Path
+) -> None:
+    code, _, error = run("convert", people[0], tmp_path / "t.store", "--label", "bought", *options)
+    assert code == 2 and "saddlesvm.table" in error
+    assert list(tmp_path.glob("t.store*")) == []
 
 
 def test_texts_of_lines(run: Run, tmp_path: Path) -> None:

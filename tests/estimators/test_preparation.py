@@ -15,10 +15,10 @@ import pytest
 from pyarrow import feather, ipc, parquet as pq
 
 from saddlesvm import LinearSVC, load, save
-from saddlesvm.data import DataError
+from saddlesvm.data import DataError, convert
 from saddlesvm.data.reading import Reading
 from saddlesvm.estimators.preparation import Preparation
-from saddlesvm.estimators.training_data import check_class_labels, describe_label, make_store, read_training
+from saddlesvm.estimators.training_data import check_class_labels, describe_label, read_training
 
 N = 60
 
@@ -111,7 +111,7 @@ def test_truth_values_are_the_same_classes_in_every_format(tmp_path: Path) -> No
     expected = frame["t"].map(str).tolist()
     for name in ("numbers.parquet", "numbers.csv", "words.parquet", "words.csv", "lower.csv"):
         assert read_training(str(tmp_path / name)).y.tolist() == expected, name  # type: ignore[union-attr]
-    store = make_store([str(tmp_path / "numbers.parquet")], str(tmp_path / "s"))
+    store = convert(tmp_path / "numbers.parquet", tmp_path / "s")
     assert np.asarray(store.y).tolist() == expected
 
 
@@ -171,7 +171,7 @@ def test_a_column_of_long_texts_is_no_label_and_takes_no_memory(tmp_path: Path) 
             read_training(str(path))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes; once 4.8 GB
     with pytest.raises(DataError, match="--label"):
-        make_store([str(numeric)], str(tmp_path / "s"))
+        convert(numeric, tmp_path / "s")
 
 
 def test_a_file_without_names_is_noticed(tmp_path: Path) -> None:
@@ -266,27 +266,3 @@ def test_gaps_of_tables_with_words_are_treated_as_asked_for(missing: str | None,
         with pytest.raises(DataError, match="row 5: column 'a': the value is missing"):
             same.read(str(path), every_row=True)
     assert same.read(str(whole), every_row=True).n_rows == N
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("missing", [None, "drop"])
-def test_a_table_larger_than_memory_is_encoded_alike(ending: str, missing: str | None, tmp_path: Path) -> None:
-    random = np.random.default_rng(3)
-    n = 20_000  # some 2 MB, of which 16 MB hold no encoding
-    words = np.array(["good", "bad", "late", "clean", "often"])[random.integers(0, 5, (n, 5))]
-    frame = made(n).assign(
-        c=random.choice(["u", "v", "w", None], n),
-        note=[f"{' '.join(row)} {k}" for k, row in enumerate(words.tolist())],
-    )[["a", "b", "c", "note", "t"]]
-    frame.loc[random.choice(n, 400), "a"] = np.nan
-    path = tmp_path / f"x.{ending}"
-    columns = {"note": "text"}
-    if ending == "csv":
-        frame.to_csv(path, index=False)
-    else:
-        frame.to_parquet(path)
-    at_once, first = learnt(path, missing=missing, columns=columns)
-    by_parts, second = learnt(path, missing=missing, columns=columns, memory="16M")
-    assert by_parts.X.shape == at_once.X.shape and first.feature_names() == second.feature_names()
-    np.testing.assert_allclose(abs(by_parts.X - at_once.X).max(), 0.0, atol=1e-9)
-    assert np.asarray(by_parts.y).tolist() == at_once.y.tolist()  # type: ignore[union-attr]

@@ -20,13 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from saddlesvm import LinearSVC, load, save
-from saddlesvm.data import DataError
-from saddlesvm.data.frames import find_kinds, open_table
+from saddlesvm.data import DataError, Store, StoreWriter
 from saddlesvm.data.kinds import choose_kinds
-from saddlesvm.data.reading import Reading
-from saddlesvm.estimators.column_passes import convert_table, stored_columns
 from saddlesvm.estimators.columns import columns_from_bytes, columns_to_bytes, feature_names, kinds_in
-from saddlesvm.estimators.training_data import read_training
 from saddlesvm.table import encoder, read
 from support.tables import adult_like, frame_of, notes, titanic_like
 
@@ -226,70 +222,28 @@ def test_damaged_columns_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "bad")
 
 
-@pytest.mark.parametrize("kind", ["text", "category"])
-def test_a_store_made_in_passes_holds_the_same_rows(kind: str, tmp_path: Path) -> None:
+def test_a_table_is_written_to_a_store_part_by_part_as_the_guide_says(tmp_path: Path) -> None:
     table, y = titanic_like(150)
     source = tmp_path / "t.csv"
     pd.DataFrame(table).assign(label=y).to_csv(source, index=False)
-    frame, labels = read(source, label="label", columns={"name": kind})
-    file = open_table(str(source))
-    store = convert_table(
-        file, tmp_path / "t.store", "label", find_kinds(file, "label", {"name": kind}), memory=1 << 20
-    )
-    whole = encoder(frame, {"name": kind}).fit(frame)
-    expected = whole.transform(frame)
-    again = stored_columns(store)
-    assert again is not None and feature_names(again) == feature_names(whole)
-    assert list(again.get_feature_names_out()) == list(whole.get_feature_names_out())
-    assert abs(store.X - expected).max() <= 1e-9 * abs(expected).max()
-    assert abs(again.transform(frame) - expected).max() <= 1e-9 * abs(expected).max()
-    assert store.y is not None and store.y.tolist() == labels.tolist()  # type: ignore[union-attr]
-
-
-def test_a_table_larger_than_memory_is_encoded_by_parts_from_all_over_it(tmp_path: Path) -> None:
-    n = 6000
-    frame = pd.DataFrame(
-        {"word": [f"w{k // 1000}" for k in range(n)], "x": np.arange(n) % 7.0, "label": np.arange(n) % 2}
-    )
-    source = tmp_path / "t.csv"
-    frame.to_csv(source, index=False)
-    file = open_table(str(source))
-    kinds = find_kinds(file, "label", {"word": "category"})
-    store = convert_table(file, tmp_path / "t.store", "label", kinds, memory=1 << 19)
-    columns = stored_columns(store)
-    assert columns is not None and file.n_bytes > 5 * (1 << 19) // 64  # not all parts are learnt from
-    names = feature_names(columns)
-    assert "word=w0" in names and "word=w5" in names
-    assert abs(store.X - columns.transform(frame[["word", "x"]])).max() <= 1e-12
-    assert store.shape[0] == n
+    frame, labels = read(source, label="label")
+    columns = encoder(frame).fit(frame)
+    with StoreWriter(tmp_path / "t.store") as writer:
+        for start in range(0, len(frame), 40):
+            writer.append(columns.transform(frame[start : start + 40]), labels[start : start + 40])
+    store = Store(tmp_path / "t.store")
+    expected = columns.transform(frame)
+    assert abs(store.X - expected).max() == 0.0 and store.y.tolist() == labels.tolist()
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
-def test_a_compressed_table_is_encoded_like_the_plain_one(ending: str, tmp_path: Path) -> None:
-    """As many parts are learnt from: its size is that of its text, not of the packed file."""
-    n = 6000
-    frame = pd.DataFrame(
-        {"word": [f"w{k // 1000}" for k in range(n)], "x": np.arange(n) % 7.0, "label": np.arange(n) % 2}
-    )
-    stores = []
+def test_a_compressed_table_is_read_like_the_plain_one(ending: str, tmp_path: Path) -> None:
+    table, y = titanic_like(150)
+    frames = []
     for name in ("t.csv", f"t.csv.{ending}"):
-        source = tmp_path / name
-        frame.to_csv(source, index=False)
-        file = open_table(str(source))
-        kinds = find_kinds(file, "label", {"word": "category"})
-        stores.append(convert_table(file, tmp_path / f"{name}.store", "label", kinds, memory=1 << 19))
-    assert abs(stores[0].X - stores[1].X).max() == 0.0
-
-
-def test_a_compressed_table_that_fills_the_memory_becomes_a_store(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"word": np.repeat(["yes", "no"], 80_000), "x": np.arange(160_000) % 7.0, "label": 1})
-    frame.loc[::2, "label"] = 0
-    source = tmp_path / "t.csv.gz"
-    frame.to_csv(source, index=False)
-    memory = 16 << 20
-    assert 12 * source.stat().st_size < memory  # of its packed bytes
-    table = read_training(str(source), Reading(memory=str(memory)))
-    assert table.store is not None
+        pd.DataFrame(table).assign(label=y).to_csv(tmp_path / name, index=False)
+        frames.append(read(tmp_path / name, label="label")[0])
+    pd.testing.assert_frame_equal(*frames)
 
 
 @pytest.mark.parametrize("made", [adult_like, titanic_like, notes])

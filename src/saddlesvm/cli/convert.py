@@ -13,8 +13,8 @@ from saddlesvm.cli.command import declare
 from saddlesvm.cli.console import print_error
 from saddlesvm.cli.options import JSON, reading_options
 from saddlesvm.cli.values import DATA
+from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Reading
-from saddlesvm.runtime.option_names import MISSING_VALUES
 
 
 def check_sources(
@@ -45,14 +45,7 @@ def check_sources(
     help="Memory for the rows during the conversion.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a store of that name.")
-@reading_options(
-    click.option(
-        "--missing",
-        type=click.Choice(MISSING_VALUES),
-        metavar="HOW",
-        help="Missing values: error, drop (their rows), or fill in mean or median of the column.",
-    ),
-)
+@reading_options()
 @JSON
 def command(
     *,
@@ -67,19 +60,19 @@ def command(
     """Write data files into one store, for fast and repeated training."""
     from saddlesvm.cli.info import describe_store
     from saddlesvm.cli.show import progress_bar, show
-    from saddlesvm.estimators.training_data import make_store
+    from saddlesvm.data.conversion import convert_sources
+    from saddlesvm.rows.memory_plan import memory_bytes
 
+    for column, kind in reading.columns:
+        raise DataError(
+            f"--columns {column}={kind}: a store holds numbers, and NAME=drop leaves a column out; "
+            "encode words in Python (saddlesvm.table), and write them with StoreWriter"
+        )
     began = time.perf_counter()
     try:
         with progress_bar(f"converting to {store}", as_json) as advance:
-            converted = make_store(
-                data,
-                store,
-                replace(reading, memory=memory),
-                dtype=dtype,
-                overwrite=overwrite,
-                advance=advance,
-            )
+            how = replace(reading, dtype=dtype)
+            converted = convert_sources(data, store, how, memory_bytes(memory), overwrite, advance)
     except KeyboardInterrupt:
         print_error("saddlesvm: interrupted; nothing was written")
         return INTERRUPTED

@@ -63,7 +63,6 @@ def describe_saved_model(path: str) -> Facts:
 
 def describe_store(store: Store, path: str) -> dict[str, object]:
     """Return facts of a store, from its header alone."""
-    from saddlesvm.estimators.training_data import columns_of_store
     from saddlesvm.rows.small_types import type_name
 
     header = store.header
@@ -79,7 +78,6 @@ def describe_store(store: Store, path: str) -> dict[str, object]:
         "row_weights": bool(header["weights"]),
     }
     facts |= describe_labels(header["labels"])
-    facts["columns"] = columns_of_store(store)
     facts["written_by"] = header.get("written by")
     sources = []
     for source in header.get("sources") or ():

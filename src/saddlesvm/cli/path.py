@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -79,7 +78,7 @@ def command(
     # Fit the path, and measure its errors.
     rows = read_rows(
         data,
-        replace(reading, memory=asked.get("memory")),
+        reading,
         entry,
         test=test,
         validation=validation,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -81,7 +80,7 @@ def command(
         import_skops()
     rows = read_rows(
         data,
-        replace(reading, memory=asked.get("memory")),
+        reading,
         entry,
         test=test,
         validation=validation,

@@ -70,12 +70,8 @@ class Table:
         is a data frame then, until it is encoded.
     column_facts : list of str, or None
         The kind of each column, in words.
-    before : ColumnTransformer or None
-        What encoded the rows of a store that was made of such a table.
     frame : DataFrame or None
         The columns before they were encoded.
-    store : Store or None
-        The store of the rows.
 
     Examples
     --------
@@ -98,9 +94,7 @@ class Table:
     zero_based: bool | None = None
     kinds: dict[str, str] | None = None
     column_facts: list[str] | None = None
-    before: Any = None
     frame: Any = None
-    store: Any = None
 
     @property
     def n_rows(self) -> int:

@@ -26,7 +26,7 @@ from saddlesvm.data.reading import Header, Label, Reading
 from saddlesvm.data.streams import open_text, reading
 
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
-_WORDS_ADVICE = "(for words, use --columns NAME=category, or saddlesvm.table.read)"
+_WORDS_ADVICE = "(saddlesvm train takes words; saddlesvm.table.read does in Python)"
 _HEADER_ADVICE = "say whether it is a header: header=True or header=False"
 _OPEN_QUOTE = "a quote is opened and not closed in its line"
 LEAST_COUNTED = 3  # columns from which a line 0, 1, 2 is taken for names; a guess

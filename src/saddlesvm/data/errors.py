@@ -18,7 +18,7 @@ from saddlesvm.runtime.safe_text import one_line
 
 # What a user can do about a missing value; the end of several messages.
 MISSING_ADVICE = (
-    "saddlesvm train, path and convert leave such rows out (--missing drop), or fill them in "
+    "saddlesvm train and path leave such rows out (--missing drop), or fill them in "
     "(--missing mean or median); saddlesvm.table does so in Python"
 )
 BUNDLED = ("banknote", "heart", "toy")  # names of the data sets that come with the package

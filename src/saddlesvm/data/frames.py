@@ -1,4 +1,4 @@
-"""Tables of any columns as pandas' data frames, some rows at a time or whole.
+"""Tables of any columns as pandas' data frames.
 
 CSV, Parquet, Feather, Arrow files and streams. pandas and pyarrow come with the extra ``files``.
 """
@@ -6,7 +6,7 @@ CSV, Parquet, Feather, Arrow files and streams. pandas and pyarrow come with the
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,7 @@ from saddlesvm.data.delimited import (
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, choose_kinds, find_other_type
 from saddlesvm.data.reading import COLUMN_FORMATS, Header, Label, Reading
-from saddlesvm.data.streams import open_bytes, reading, text_size
+from saddlesvm.data.streams import open_bytes, reading
 from saddlesvm.data.typed_columns import typed_frame
 from saddlesvm.runtime.extras import how_to_install
 
@@ -41,12 +41,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-SAMPLE_BYTES = 1 << 24  # bytes of the rows that tell the kinds, at most; a guess
+SAMPLE_BYTES = 1 << 24  # bytes of an Arrow file whose rows tell the kinds; a guess
 PROBED_ROWS = 1_000  # rows of a CSV file that tell whether it holds words; a guess
-LEAST_ROW_BYTES = 64  # bytes of a row of a CSV file in memory, at least; a guess
 MISSING_IN_CSV = ["?", "na", "none"]  # spellings of a missing value beside those of pandas
-
-Frames = Generator[tuple["pd.DataFrame", float], None, None]
 
 
 @dataclass(frozen=True)
@@ -58,14 +55,12 @@ class TableFile:
     name, format : str
     n_bytes : int
         Size on the disk.
-    n_text_bytes : int
-        Size as text, if it is text; an estimate of a compressed file.
     names : list of str
         Names of all columns that are not left out; the second of two equal names ends with ".1",
         and columns without names are called "column 1", "column 2" and so on.
-    parts : callable
-        Takes approximate bytes and the kinds of the columns (empty if they are not known); yields
-        frames, and the share of the file that was read by then.
+    read_rows : callable
+        Takes the kinds of the columns (empty if they are not known), and True if the first rows
+        suffice; returns a frame.
     line : callable
         The words for a row of the file, from 0: "line 7" or "row 7".
     """
@@ -73,45 +68,16 @@ class TableFile:
     name: str
     format: str
     n_bytes: int
-    n_text_bytes: int
     names: list[str]
-    parts: Callable[[int, Mapping[str, str]], Frames]
+    read_rows: Callable[[Mapping[str, str], bool], pd.DataFrame]
     line: Callable[[int], str]
 
     def first_rows(self) -> pd.DataFrame:
         """Return the first rows, as they are; raises DataError if there are none."""
-        with closing(self.parts(SAMPLE_BYTES, {})) as parts:
-            first = next(parts, None)
-        if first is None or not len(first[0]):
+        frame = self.read_rows({}, True)
+        if not len(frame):
             raise DataError(f"{self.name}: holds no rows; at least one is needed")
-        return first[0].iloc[:SAMPLE]
-
-    def read_typed(
-        self, n_bytes: int, kinds: Mapping[str, str], label: str | None = None
-    ) -> Generator[tuple[pd.DataFrame, np.ndarray | None, float], None, None]:
-        """Yield columns in the types of their kinds, labels, and the share that was read.
-
-        Raises
-        ------
-        DataError
-            A cell is not of its kind, or a label is missing; the message names file, line and
-            column.
-        """
-        read_as = dict(kinds)
-        if label is not None:
-            read_as[label] = "category"
-        n_before = 0
-        for frame, share in self.parts(n_bytes, read_as):
-
-            def where(row: int, n_before: int = n_before) -> str:
-                return f"{self.name}: {self.line(n_before + row)}"
-
-            columns = typed_frame(frame, kinds, where)
-            y = None
-            if label is not None:
-                y = _read_labels(frame[label], label, self.name, where)
-            n_before += len(frame)
-            yield columns, y, share
+        return frame.iloc[:SAMPLE]
 
 
 def import_pandas(what: str) -> ModuleType:
@@ -160,14 +126,14 @@ def open_table(
             layout = find_layout(path, label, header, None, drop)
         names = unique_names(layout.names)
         kept = [name for k, name in enumerate(names) if k not in layout.dropped]
-        parts = partial(_read_csv, path, layout, names)
+        read_rows = partial(_read_csv, path, layout, names)
         line = partial(_line_of, path, layout)
-        return TableFile(source, format, n_bytes, text_size(path), kept, parts, line)
+        return TableFile(source, format, n_bytes, kept, read_rows, line)
     file = arrow_file(path, format)
     dropped = dropped_positions(drop, file.names, source)
     kept = [name for k, name in enumerate(file.names) if k not in dropped]
-    parts = partial(_read_arrow, file, kept)
-    return TableFile(source, format, n_bytes, n_bytes, kept, parts, lambda row: f"row {row + 1}")
+    read_rows = partial(_read_arrow, file, kept)
+    return TableFile(source, format, n_bytes, kept, read_rows, lambda row: f"row {row + 1}")
 
 
 def choose_label(
@@ -237,26 +203,30 @@ def find_kinds(
 
 
 def read_frame(
-    file: TableFile,
-    kinds: Mapping[str, str],
-    label: str | None,
-    advance: Callable[[float], object] | None = None,
+    file: TableFile, kinds: Mapping[str, str], label: str | None
 ) -> tuple[pd.DataFrame, np.ndarray | None]:
     """Read all rows of a file, in the types of their kinds, and the labels.
 
     Raises
     ------
     DataError
-        There are no rows, or as :meth:`TableFile.read_typed`.
+        There are no rows, a cell is not of its kind, or a label is missing; the message names file,
+        line and column.
     """
-    # A part of all bytes is the whole file.
-    with closing(file.read_typed(WHOLE, kinds, label)) as parts:
-        frame, y, share = next(parts, (None, None, 1.0))
-    if frame is None or not len(frame):
+    read_as = dict(kinds)
+    if label is not None:
+        read_as[label] = "category"
+    frame = file.read_rows(read_as, False)
+    if not len(frame):
         raise DataError(f"{file.name}: holds no rows; at least one is needed")
-    if advance is not None:
-        advance(share)
-    return frame, y
+
+    def where(row: int) -> str:
+        return f"{file.name}: {file.line(row)}"
+
+    columns = typed_frame(frame, kinds, where)
+    if label is None:
+        return columns, None
+    return columns, _read_labels(frame[label], label, file.name, where)
 
 
 def _read_labels(
@@ -333,31 +303,24 @@ def _holds_numbers(arrow_type: object) -> bool:
 
 
 def _read_csv(
-    path: Path, layout: LineLayout, names: list[str], n_bytes: int, kinds: Mapping[str, str]
-) -> Frames:
-    """Yield the rows of a CSV file as pandas reads them, without the columns that are left out."""
+    path: Path, layout: LineLayout, names: list[str], kinds: Mapping[str, str], is_sample: bool
+) -> pd.DataFrame:
+    """Return the rows of a CSV file as pandas reads them, without the columns that are left out."""
     import pandas as pd
 
-    n_rows = None
-    if n_bytes != WHOLE:
-        n_rows = max(1, n_bytes // (LEAST_ROW_BYTES + 8 * layout.n_columns))
-        # Without kinds, the first rows are asked for.
-        if not kinds:
-            n_rows = min(n_rows, SAMPLE)
     kept = [name for k, name in enumerate(names) if k not in layout.dropped]
-    # pandas parses numbers; the words of a column may look like numbers in some parts.
+    # pandas parses numbers; the words of a column may look like numbers.
     text_types = {name: str for name in kept if kinds.get(name) in ("category", "text", "drop")}
-    is_checked = False
     with (
         reading(path),
-        open_bytes(path, has_lines=True) as (file, share),
+        open_bytes(path, has_lines=True) as (file, _),
         warnings.catch_warnings(),
     ):
         # pandas only warns of lines with too many cells; mixed types in a column are no fault.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)
         try:
-            reader = pd.read_csv(
+            frame = pd.read_csv(
                 file,
                 sep=layout.delimiter,
                 header=0 if layout.skip else None,
@@ -368,20 +331,18 @@ def _read_csv(
                 skipinitialspace=True,
                 encoding="utf-8",
                 low_memory=False,
-                chunksize=n_rows,
+                nrows=SAMPLE if is_sample else None,
             )
-            for frame in [reader] if n_rows is None else reader:
-                # pandas fills short rows with gaps: only rows with a gap at the end may be short.
-                if not is_checked and frame[names[-1]].isna().any():
-                    refuse_ragged(path, layout)
-                    is_checked = True
-                yield frame[kept], share()
         except pd.errors.EmptyDataError:
-            return
+            return pd.DataFrame(columns=kept)
         except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
             refuse_ragged(path, layout)
             reason = str(error).splitlines()[0].removeprefix("Error tokenizing data. C error: ")
             raise DataError(f"{path}: cannot be read as CSV: {reason}") from None
+    # pandas fills short rows with gaps: only rows with a gap at the end may be short.
+    if frame[names[-1]].isna().any():
+        refuse_ragged(path, layout)
+    return frame[kept]
 
 
 def _line_of(path: Path, layout: LineLayout, row: int) -> str:
@@ -389,9 +350,15 @@ def _line_of(path: Path, layout: LineLayout, row: int) -> str:
     return f"line {next(islice(numbered_rows(path, layout), row, None))[0]}"
 
 
-def _read_arrow(file: ArrowFile, kept: list[str], n_bytes: int, kinds: Mapping[str, str]) -> Frames:
-    """Yield the rows of a Parquet, Feather or Arrow file as pyarrow gives them to pandas."""
-    done = 0
-    for table in file.tables(n_bytes):
-        done += table.num_rows
-        yield table.select(kept).to_pandas(), done / max(1, file.n_rows)
+def _read_arrow(
+    file: ArrowFile, kept: list[str], kinds: Mapping[str, str], is_sample: bool
+) -> pd.DataFrame:
+    """Return the rows of a Parquet, Feather or Arrow file as pyarrow gives them to pandas."""
+    import pandas as pd
+
+    n_bytes = SAMPLE_BYTES if is_sample else WHOLE
+    with closing(file.tables(n_bytes)) as tables:
+        table = next(tables, None)
+    if table is None:
+        return pd.DataFrame(columns=kept)
+    return table.select(kept).to_pandas()

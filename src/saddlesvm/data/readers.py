@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -127,24 +127,18 @@ def read_source(name: str, how: Reading, advance: Callable[[float], object] | No
 
 
 def _read_store(name: str, how: Reading) -> Table:
-    """Read a store, after refusing the options that would need a copy of it."""
+    """Map a store, after refusing the options that would need a copy of it."""
+    started = time.perf_counter()
     store = Store(name)
     if how.dtype is not None and np.dtype(how.dtype) != store.dtype:
         raise DataError(
             f"{name}: is a store of {store.dtype}; "
             f"convert it to a store of {np.dtype(how.dtype)} first"
         )
-    table = table_of_store(store, name, how.n_features)
-    return replace(table, y=None) if how.label is False else table
-
-
-def table_of_store(store: Store, name: str, n_features: int | None = None) -> Table:
-    """Return the rows of an open store, mapped, and its labels."""
-    started = time.perf_counter()
-    X = store.matrix(n_features)
-    y = store.y
-    if y is not None:
-        y = ready_labels(y, X.shape[0], name)
+    X = store.matrix(how.n_features)
+    y = None
+    if store.y is not None and how.label is not False:
+        y = ready_labels(store.y, X.shape[0], name)
     return Table(
         X=X,
         y=y,
@@ -157,7 +151,6 @@ def table_of_store(store: Store, name: str, n_features: int | None = None) -> Ta
         known_nonzero=store.header.get("n_nonzero"),
         sample_weight=store.sample_weight,
         zero_based=store.zero_based,
-        store=store,
     )
 
 

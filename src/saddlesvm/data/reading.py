@@ -27,8 +27,6 @@ class Reading:
         What is done about missing values of tables; readers of numbers raise an error.
     columns : tuple of pairs of str
         Names of columns and their kinds, see :func:`saddlesvm.table.encoder`.
-    memory : int or str, optional
-        Bytes that the rows may take.
     """
 
     label: Label = None
@@ -39,7 +37,6 @@ class Reading:
     missing: str | None = None
     drop_columns: tuple[str | int, ...] = ()
     columns: tuple[tuple[str, str], ...] = ()
-    memory: int | str | None = None
 
     def check(self) -> None:
         """Raise a `DataError` for an option that no format allows."""

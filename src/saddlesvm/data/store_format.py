@@ -61,7 +61,6 @@ FIELDS = {
     "weights": bool,
     "feature_names": (None, [str]),
     "label_name": (None, str),
-    "missing values": (None, str),
     "sources": (None, [{"path": str, "format": str, "rows": int, "bytes": int}]),
 }
 

@@ -73,8 +73,6 @@ class StoreWriter:
     ----------
     sources : list of dict
         For the header: the source of the rows.
-    further : dict
-        For the header: more fields, which other programs may leave out.
     n_rows : int
         Rows so far.
 
@@ -115,7 +113,6 @@ class StoreWriter:
         self.feature_names = feature_names
         self.label_name = label_name
         self.sources: list[dict[str, Any]] = []
-        self.further: dict[str, Any] = {}
         self.n_rows = 0
         self.width = 0
         self.n_nonzero = 0
@@ -367,7 +364,7 @@ class StoreWriter:
         }
         # The header comes last, after all that it describes.
         with (self.folder / HEADER).open("xb") as file:
-            file.write(json.dumps(header | self.further, indent=1).encode())
+            file.write(json.dumps(header, indent=1).encode())
             flush(file)
         self._publish()
 

@@ -27,7 +27,6 @@ XZ_MEMORY = 1 << 27  # bytes: twice what the dictionary of the highest preset ta
 # Bytes of a line in compressed text; a line takes some six times its size in memory. A guess.
 LONGEST_LINE = 1 << 23
 _SAMPLE_BYTES = 1 << 16  # bytes that tell the format
-_RATIO_BYTES = 1 << 22  # bytes of text that tell by what factor a file is compressed; a guess
 _SAMPLE_LINES = 50  # lines that tell LIBSVM text from CSV
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMPRESSED_ENDINGS = {".gz", ".bz2", ".xz"}
@@ -203,17 +202,6 @@ def open_bytes(
             if has_lines:
                 file = io.BufferedReader(ShortLinesFile(file, path), PIECE)
         yield file, lambda: raw.tell() / size
-
-
-def text_size(path: Path) -> int:
-    """Return the bytes of a file of text, estimated by its beginning if it is compressed."""
-    if not is_compressed(path):
-        return path.stat().st_size
-    with reading(path), open_bytes(path) as (file, share):
-        beginning = file.read(_RATIO_BYTES)
-        if not file.read(1):
-            return len(beginning)
-        return int(len(beginning) / share())
 
 
 @contextmanager

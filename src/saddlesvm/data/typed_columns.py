@@ -93,7 +93,7 @@ def as_objects(values: Sequence[object]) -> np.ndarray:
 
 
 def rows_without_gaps(
-    frame: pd.DataFrame, kinds: Mapping[str, str], missing: str | None, source: str, n_before: int
+    frame: pd.DataFrame, kinds: Mapping[str, str], missing: str | None, source: str
 ) -> np.ndarray | None:
     """Return a mask of the rows without gaps, if rows with gaps are left out; None if all stay.
 
@@ -105,8 +105,6 @@ def rows_without_gaps(
     missing : {"error", "drop", "mean", "median"} or None
     source : str
         Name of the source in messages.
-    n_before : int
-        Rows of the source before these.
 
     Raises
     ------
@@ -126,7 +124,7 @@ def rows_without_gaps(
         if not is_gap.any():
             continue
         if missing == "error":
-            row = n_before + int(np.argmax(is_gap.to_numpy()))
+            row = int(np.argmax(is_gap.to_numpy()))
             raise DataError(
                 f"{source}: row {row + 1}: column {name!r}: the value is missing; {MISSING_ADVICE}"
             )

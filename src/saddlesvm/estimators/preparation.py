@@ -8,7 +8,6 @@ the model in a pipeline.
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +17,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from saddlesvm.data import DataError, Table, read
-from saddlesvm.data.blocks import WHOLE, find_format
+from saddlesvm.data import DataError, Table
 from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.data_table import ready_labels, shorten
-from saddlesvm.data.frames import TableFile, choose_label, open_table
+from saddlesvm.data.frames import TableFile, choose_label, open_table, read_frame
 from saddlesvm.data.reading import DEFAULT_READING, Reading
 from saddlesvm.data.typed_columns import rows_without_gaps
-from saddlesvm.estimators.column_passes import NOTE
 from saddlesvm.estimators.columns import (
     feature_names,
     kinds_in,
@@ -36,7 +33,6 @@ from saddlesvm.estimators.columns import (
 from saddlesvm.estimators.training_data import (
     STANDARD_INPUT,
     Advance,
-    add_columns,
     read_standard_input,
     read_training,
 )
@@ -44,8 +40,8 @@ from saddlesvm.estimators.training_data import (
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
 
-PART_BYTES = 1 << 26  # bytes of a file that are read for a model and encoded at a time; a guess
 LABEL_NOTE = "label column"  # the note of a model with the name of its labels
+NOTE = "missing values"  # the note of a model with what it does about gaps
 WORDS_SHOWN = 8  # words of each class that have the largest weights
 
 
@@ -122,12 +118,6 @@ class Preparation:
             preparation._learn_columns(table, missing)
             return preparation
         preparation.n_features = table.n_features
-        # The rows of a store were encoded when it was made.
-        if table.before is not None:
-            preparation.before = table.before
-            preparation.kinds = kinds_in(table.before) or {}
-            preparation.missing = table.store.header.get(NOTE)
-            return preparation
         if standardize:
             preparation.before = _fit_scaler(table)
         return preparation
@@ -137,7 +127,7 @@ class Preparation:
         assert table.kinds is not None
         self.kinds = table.kinds
         self.missing = missing
-        kept = rows_without_gaps(table.X, self.kinds, missing, table.source, 0)
+        kept = rows_without_gaps(table.X, self.kinds, missing, table.source)
         frame = table.X
         if kept is not None:
             frame = frame[kept]
@@ -238,8 +228,7 @@ class Preparation:
             There are gaps that may not be, or no row is left.
         """
         if self.kinds:
-            # Rows of a store are encoded already.
-            return self._encode(table, every_row) if hasattr(table.X, "iloc") else table
+            return self._encode(table, every_row)
         if self.before is None or table.format == "store":
             return table
         return replace(table, X=self.before.transform(table.X), known_nonzero=None)
@@ -251,7 +240,7 @@ class Preparation:
         how = self.missing
         if how == "drop" and every_row:
             how = "error"
-        kept = rows_without_gaps(table.X, self.kinds, how, table.source, 0)
+        kept = rows_without_gaps(table.X, self.kinds, how, table.source)
         if kept is not None:
             self.left_out = self.left_out or int((~kept).sum())
             if not kept.any():
@@ -308,10 +297,15 @@ class Preparation:
                 return self.read(path, reading, every_row=every_row, advance=advance)
 
             return read_standard_input(read_copy)
-        # The rows of a store were encoded when it was written.
-        if find_format(source) == "store":
-            return self._check_encoding(add_columns(read(source)))
-        return self._read_table(source, reading, every_row, advance)
+        label = reading.label
+        file = open_table(source, header=reading.header, drop=reading.drop_columns, label=label)
+        column = choose_label(file, label, list(self.kinds), self.label)
+        self._check_columns(file, column)
+        frame, y = read_frame(file, self.kinds, column)
+        if y is not None:
+            y = ready_labels(y, len(frame), source)
+        table = Table(frame, y, None, column, source, file.format, file.n_bytes, 0.0)
+        return self._encode(table, every_row)
 
     def check_features(self, table: Table) -> Table:
         """Return a table of numbers with the features of the model.
@@ -329,47 +323,6 @@ class Preparation:
         check_names(table.source, table.feature_names, self.source, self.names)
         return table
 
-    def _read_table(
-        self,
-        source: str,
-        reading: Reading,
-        every_row: bool,
-        advance: Advance | None,
-    ) -> Table:
-        """Read a table with words, and encode it part by part."""
-        began = time.perf_counter()
-        label = reading.label
-        file = open_table(source, header=reading.header, drop=reading.drop_columns, label=label)
-        column = choose_label(file, label, list(self.kinds), self.label)
-        self._check_columns(file, column)
-        parts = []
-        n_bytes = PART_BYTES
-        if file.n_bytes < PART_BYTES:
-            n_bytes = WHOLE
-        for frame, y, share in file.read_typed(n_bytes, self.kinds, column):
-            if y is not None:
-                y = ready_labels(y, len(frame), source)
-            part = Table(frame, y, None, column, source, file.format, file.n_bytes, 0.0)
-            if len(frame):
-                parts.append(self._encode(part, every_row))
-            if advance is not None:
-                advance(share)
-        if not parts:
-            raise DataError(f"{source}: holds no rows; at least one is needed")
-
-        # Put the parts together.
-        matrices = [part.X for part in parts]
-        X: Any
-        if sparse.issparse(matrices[0]):
-            X = sparse.vstack(matrices, format="csr")
-        else:
-            X = np.vstack(matrices)
-        y = None
-        if column is not None:
-            y = np.concatenate([part.y for part in parts if part.y is not None])
-        seconds = time.perf_counter() - began
-        return replace(parts[0], X=X, y=y, seconds=seconds, frame=None)
-
     def _check_columns(self, file: TableFile, label: str | None) -> None:
         """Raise DataError if a table lacks columns of the model, and report further columns."""
         missing = [name for name in self.kinds if name not in file.names]
@@ -386,16 +339,6 @@ class Preparation:
                 f"{shorten(unknown)}"
             )
             print(message, file=sys.stderr)
-
-    def _check_encoding(self, table: Table) -> Table:
-        """Return a store, or raise DataError unless its rows are encoded as the model's are."""
-        names = None if table.before is None else feature_names(table.before)
-        if names is None or names != feature_names(self.before):
-            raise DataError(
-                f"{table.source}: its rows are not encoded as the rows of the model; give the "
-                "table itself"
-            )
-        return table
 
 
 def _fit_scaler(table: Table) -> StandardScaler:

@@ -1,4 +1,4 @@
-"""Read data for the command line: rows to train on, rows to describe, and files into a store."""
+"""Read data for the command line: rows to train on, and rows to describe."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ import shutil
 import sys
 import tempfile
 import time
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from saddlesvm.data import BUNDLED, DataError, Store, Table
+from saddlesvm.data import BUNDLED, DataError, Table
 from saddlesvm.data.blocks import find_format
 from saddlesvm.data.column_positions import LABEL_NAMES
-from saddlesvm.data.conversion import convert_sources
 from saddlesvm.data.data_table import ROUNDED, are_rounded, ready_labels
 from saddlesvm.data.frames import (
     choose_label,
@@ -29,19 +25,13 @@ from saddlesvm.data.frames import (
     read_frame,
 )
 from saddlesvm.data.kinds import ChosenKind
-from saddlesvm.data.readers import read_source, table_of_store
+from saddlesvm.data.readers import read_source
 from saddlesvm.data.reading import COLUMN_FORMATS, DEFAULT_READING, Label, Reading
-from saddlesvm.estimators.column_passes import convert_table, stored_columns
-from saddlesvm.estimators.columns import kinds_in
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
-from saddlesvm.rows.memory_plan import available_memory, memory_bytes
 
 STANDARD_INPUT = "-"
 TREATMENTS = ("drop", "mean", "median")  # of gaps, by the encoding of a table
 STANDARD_INPUT_NAME = "standard input"
-# Bytes of memory for each byte of a file that is read whole, with its encoding; a guess.
-IN_MEMORY = 12
-STORE_MEMORY = "256M"  # bytes that the rows take at most on their way into a store; a guess
 # Classes from which on it is odd if most of them have a single row; a guess.
 SINGLE_ROW_CLASSES = 50
 
@@ -63,8 +53,7 @@ def read_training(
     source : str
         A file, a bundled set, a store, or "-" for standard input.
     reading : Reading
-        A table with words that needs more than `reading.memory` is encoded into a store, which
-        lives as long as the table. :meth:`Preparation.learn` treats missing values.
+        :meth:`Preparation.learn` treats missing values.
     n_features : int, optional
         The number of features of a model; the rows are then a table of numbers.
     zero_based : bool, optional
@@ -98,13 +87,13 @@ def read_training(
 
     # A table with words becomes a data frame, which is encoded later.
     if n_features is None and is_table_with_words(source, reading):
-        return _read_table(source, reading, advance)
+        return _read_table(source, reading)
 
     # Numbers become a matrix.
     how = replace(reading, n_features=n_features)
     if reading.zero_based == "auto" and zero_based is not None:
         how = replace(how, zero_based=zero_based)
-    return add_columns(read_source(source, how, advance))
+    return read_source(source, how, advance)
 
 
 def check_columns_apply(source: str, reading: Reading) -> None:
@@ -132,64 +121,20 @@ def is_table_with_words(source: str, reading: Reading) -> bool:
     return holds_words(source, reading.header, reading.drop_columns, reading.label)
 
 
-def _read_table(source: str, reading: Reading, advance: Advance | None) -> Table:
-    """Read a table with words: a data frame, or the rows of a store if it needs too much memory."""
+def _read_table(source: str, reading: Reading) -> Table:
+    """Read a table with words as a data frame."""
     began = time.perf_counter()
     file = open_table(source, header=reading.header, drop=reading.drop_columns, label=reading.label)
     column = choose_label(file, reading.label)
     chosen = find_kinds(file, column, dict(reading.columns))
-    facts = describe_columns(chosen)
-    if reading.memory is None:
-        memory = available_memory() // 2
-    else:
-        memory = memory_bytes(reading.memory)
-    if IN_MEMORY * file.n_text_bytes > memory:
-        # Encode the table into a store, which is removed when nothing refers to it any more.
-        folder = tempfile.mkdtemp(prefix="saddlesvm-")
-        store = convert_table(
-            file,
-            Path(folder, "rows.store"),
-            column,
-            chosen,
-            memory=memory,
-            missing=reading.missing,
-            advance=advance,
-        )
-        weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
-        table = add_columns(table_of_store(store, source))
-        return replace(
-            table,
-            column_facts=facts,
-            source=source,
-            format=file.format,
-            n_bytes=file.n_bytes,
-            label_name=column,
-        )
     kinds = {name: choice.kind for name, choice in chosen.items()}
-    frame, y = read_frame(file, kinds, column, advance)
+    frame, y = read_frame(file, kinds, column)
     if y is not None:
         y = ready_labels(y, len(frame), source)
     seconds = time.perf_counter() - began
     table = Table(frame, y, None, column, source, file.format, file.n_bytes, seconds)
     learnt = {name: kind for name, kind in kinds.items() if kind != "drop"}
-    return replace(table, kinds=learnt, column_facts=facts)
-
-
-def add_columns(table: Table) -> Table:
-    """Return the table of a store with the fitted encoder of its rows; other tables as they are."""
-    if table.store is None:
-        return table
-    before = stored_columns(table.store)
-    if before is None:
-        return table
-    kinds = kinds_in(before) or {}
-    facts = [f"{name}: {kind}" for name, kind in kinds.items()]
-    return replace(table, before=before, column_facts=facts)
-
-
-def columns_of_store(store: Store) -> list[str] | None:
-    """Return the columns of the table that became a store, in words; None for other rows."""
-    return add_columns(table_of_store(store, str(store.path))).column_facts
+    return replace(table, kinds=learnt, column_facts=describe_columns(chosen))
 
 
 def describe_columns(chosen: Mapping[str, ChosenKind]) -> list[str]:
@@ -275,63 +220,3 @@ def describe_label(table: Table, label: Label) -> str | None:
         return words
     how = "by its name" if name.lower() in LABEL_NAMES else "the last one"
     return f"{words}, {how} (--label takes another)"
-
-
-def make_store(
-    sources: Sequence[str],
-    path: str,
-    reading: Reading = DEFAULT_READING,
-    *,
-    dtype: DTypeLike | None = None,
-    n_features: int | None = None,
-    overwrite: bool = False,
-    advance: Advance | None = None,
-) -> Store:
-    """Write files of any size into a store; a table with words is encoded on its way.
-
-    Parameters
-    ----------
-    sources : sequence of str
-        Several files of numbers, or a single table with words.
-    path : str
-        The folder to make.
-    reading : Reading
-        As in :func:`read_training`; `memory` is 256 MiB by default.
-    dtype, n_features, overwrite
-        As in :func:`saddlesvm.data.convert`.
-    advance : callable, optional
-        Called with the share that was read.
-
-    Raises
-    ------
-    DataError
-        The files cannot be read, or several of them have words, which would be encoded differently.
-    """
-    # Numbers of several files go into one store; words need an encoding, learnt from one file.
-    memory = memory_bytes(STORE_MEMORY if reading.memory is None else reading.memory)
-    if not any(is_table_with_words(source, reading) for source in sources):
-        how = replace(reading, dtype=dtype, n_features=n_features)
-        return convert_sources(sources, path, how, memory, overwrite, advance)
-    first = sources[0]
-    if len(sources) > 1:
-        raise DataError(
-            f"{first}: has columns of words, or gaps to fill in, whose encoding is learnt from one "
-            "file: convert each such file alone"
-        )
-    if n_features is not None:
-        raise DataError(
-            f"{first}: has columns of words, which n_features does not work with: leave it out"
-        )
-    file = open_table(first, header=reading.header, drop=reading.drop_columns, label=reading.label)
-    column = choose_label(file, reading.label)
-    return convert_table(
-        file,
-        path,
-        column,
-        find_kinds(file, column, dict(reading.columns)),
-        memory=memory,
-        missing=reading.missing,
-        overwrite=overwrite,
-        dtype=dtype,
-        advance=advance,
-    )
