@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 from saddlesvm import LinearSVC, checker, load
 from saddlesvm.data import Store, read
 from saddlesvm.estimators.preparation import Preparation
-from saddlesvm.estimators.training_data import columns_of_store, read_training
+from saddlesvm.estimators.training_data import read_training
 
 from . import damage, examples, sound
 
@@ -52,7 +52,6 @@ def words_beside(path: Path) -> Path:
 def use_store(path: Path) -> None:
     """Open a store, read its rows, and train on it."""
     store = Store(path)
-    columns_of_store(store)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         LinearSVC(random_state=0, solver="dcd", max_iter=2).fit(store)
