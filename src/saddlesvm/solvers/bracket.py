@@ -1,11 +1,5 @@
 """A search along a line by first and second derivatives: Newton's method in a bracket.
 
-It finds a place t with nearly no slope of
-
-    R along the line  +  C sum_i e_i(z_i + t dz_i),
-
-whose derivatives need the scores z and their change dz, and no row.
-
 Source: Keerthi and DeCoste (2005), "A modified finite Newton method for fast solution of large
 scale linear SVMs".
 """
@@ -13,14 +7,8 @@ scale linear SVMs".
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-
-from saddlesvm.problem.intercepts import SEARCH_STEPS
-from saddlesvm.problem.regularizer import inner
-from saddlesvm.runtime.clock import time_is_up
-from saddlesvm.solvers.machines import ALL, Binary
 
 # Derivative along the line at the end of the search, relative to its value at the start; a guess.
 LINE_TOLERANCE = 0.1
@@ -88,57 +76,3 @@ class Bracket:
         self.going = following != tau and math.isfinite(following)
         self.tau = following if self.going else tau
         return self.tau
-
-
-class Line(NamedTuple):
-    """An objective along a line: ``linear t + quadratic t^2 / 2 + C sum_i e_i(z_i + t dz_i)``.
-
-    Attributes
-    ----------
-    z, dz : ndarray of shape (n,)
-        Scores, and how they change.
-    linear, quadratic : float
-        Of the regulariser.
-    C : float
-    """
-
-    z: np.ndarray
-    dz: np.ndarray
-    linear: float
-    quadratic: float
-    C: float
-
-    def derivatives(self, t: float, alpha: np.ndarray, bend: np.ndarray) -> tuple[float, float]:
-        """Return the first and second derivative at a place, by what the rows answer there."""
-        # No product of the BLAS, whose threads would take the fit's cores.
-        slope = self.linear + t * self.quadratic - self.C * inner(alpha, self.dz)
-        curved = float(np.einsum("i,i,i", bend, self.dz, self.dz))
-        return slope, self.quadratic + self.C * curved
-
-
-def find_step(
-    line: Line,
-    machine: Binary,
-    centre: np.ndarray,
-    q: float,
-    alpha: np.ndarray,
-    bend: np.ndarray,
-    tolerance: float,
-) -> float:
-    """Return about the minimiser over t >= 0 along a line; 0 if the function does not fall.
-
-    `alpha` and `bend` are what the rows answer at 0.
-    """
-    begin, rise = line.derivatives(0.0, alpha, bend)
-    search = Bracket(begin, -begin / rise if rise > 0.0 else 1.0, tolerance)
-    moved = np.empty(line.z.size)
-    for _ in range(SEARCH_STEPS):
-        if not search.going or time_is_up():
-            break
-        # The scores at the place, in the same array each time.
-        t = search.tau
-        np.multiply(line.dz, t, out=moved)
-        moved += line.z
-        alpha, bend, _ = machine.answer(ALL, moved, centre, q)
-        search.follow(*line.derivatives(t, alpha, bend))
-    return search.tau

@@ -42,10 +42,10 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import Shape, traits_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
+from saddlesvm.problem.regularizer import inner
 from saddlesvm.problem.sums import bring_back, conjugate_sum, dual_weights
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array
-from saddlesvm.solvers.bracket import LINE_TOLERANCE, Line, find_step
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
 from saddlesvm.solvers.columns.model import (
     CORNER_DAMPING,
@@ -59,6 +59,7 @@ from saddlesvm.solvers.columns.store import ColumnStore
 from saddlesvm.solvers.curvature import coordinate_curvature
 from saddlesvm.solvers.linear_algebra import sum_squares
 from saddlesvm.solvers.machines import ALL, Binary, make_machine
+from saddlesvm.solvers.search import find_least
 
 LEAST_FEATURES = 100  # features of a working set, at least; guessed
 GROWTH = 2.0  # features of a working set, per feature with a weight; guessed
@@ -338,15 +339,49 @@ class Columns(SolverBase):
             # absolute values, which are convex, are bounded by their chord.
             change = new - w
             linear = float(l1 @ (np.abs(new) - np.abs(w))) + float((square * w) @ change)
-            line = Line(state.z, moved, linear, float(square @ (change * change)), problem.C)
-            tau = find_step(line, machine, state.centre, state.q, alpha, bend, LINE_TOLERANCE)
-            tau = min(tau, 1.0)
+            quadratic = float(square @ (change * change))
+            tau = self._search(problem, state, moved, linear, quadratic, alpha)
             if tau == 0.0:
                 return
             # A full step takes the minimiser itself, so that its zeros are exact.
             state.w[places] = new if tau == 1.0 else w + tau * change
             state.z += tau * moved
             state.damping = damping.next_share(state.damping, tau)
+
+    def _search(
+        self,
+        problem: Problem,
+        state: ColumnsState,
+        moved: np.ndarray,
+        linear: float,
+        quadratic: float,
+        alpha: np.ndarray,
+    ) -> float:
+        """Return the place to go to on a line, from 0 to 1; 0 if the objective does not fall.
+
+        Parameters
+        ----------
+        moved : ndarray of shape (n,)
+            How the margins change along the line.
+        linear, quadratic : float
+            The penalty along the line is ``linear t + quadratic t^2 / 2``.
+        alpha : ndarray of shape (n,)
+            The multipliers at its start.
+        """
+        machine = self._machine(problem, state)
+
+        def slope_at(t: float) -> float:
+            z = state.z + t * moved
+            multipliers = machine.dual_variables(ALL, z, state.centre, state.q)
+            return linear + t * quadratic - problem.C * inner(multipliers, moved)
+
+        first = linear - problem.C * inner(alpha, moved)
+        if not -np.inf < first < 0.0:
+            return 0.0
+        last = slope_at(1.0)
+        if last <= 0.0:
+            return 1.0
+        return find_least(slope_at, first, last)
 
     @staticmethod
     def _curvatures(problem: Problem, state: ColumnsState) -> np.ndarray:
