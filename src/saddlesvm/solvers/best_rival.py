@@ -174,7 +174,7 @@ class JointNewton(Newton):
 
     def _task(self, problem: Any, state: NewtonState) -> Task:
         """The task of a problem, made once a run."""
-        if state.work.task is None:
+        if state.task is None:
             place = place_of(problem)
             place.widen()
             if not problem.X.sparse:
@@ -184,8 +184,8 @@ class JointNewton(Newton):
             s = problem.gather(problem.weights)
             codes = problem.gather(problem.codes)
             machine = BestRival(codes, s if s.size else 1.0, problem.n_classes, np.ones(codes.size))
-            state.work.task = Task(place, machine, np.ones(place.d + 1), problem.C)
-        return state.work.task
+            state.task = Task(place, machine, np.ones(place.d + 1), problem.C)
+        return state.task
 
     def step(self, problem: Any, state: Any, budget: Budget) -> RivalState:
         """Make passes over the rows, at least one and about ``budget.rows`` row visits."""

@@ -51,8 +51,8 @@ class Multinomial(Newton):
     @staticmethod
     def _task(problem: Any, state: NewtonState) -> Task:
         """The task of a problem, made once a run."""
-        if state.work.task is not None:
-            return state.work.task
+        if state.task is not None:
+            return state.task
         K = problem.n_classes
         place = place_of(problem)
         on_device = isinstance(place, DeviceBlocks)
@@ -95,13 +95,13 @@ class Multinomial(Newton):
                 return point.A, found.certificate.dual / problem.unit
 
             task.balance = confirm
-        state.work.task = task
+        state.task = task
         return task
 
     def solution(self, problem: Any, state: NewtonState) -> Point:
         """The weights, shape (K, d + 1), with their proof where the last pass was one."""
         task = self._task(problem, state)
-        lowest = state.work.lowest
+        lowest = state.lowest
         if lowest is None or not lowest.is_fresh:
             task.place.widen()
             with blas_for(0.0):

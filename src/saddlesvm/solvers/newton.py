@@ -56,7 +56,7 @@ from saddlesvm.solvers.costs import values_cost
 from saddlesvm.solvers.dcd import DCD
 from saddlesvm.solvers.equations import Equations, MatrixEquations
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine, make_machine
-from saddlesvm.solvers.memory_equations import PRODUCTS, MemoryEquations, largest_side
+from saddlesvm.solvers.memory_equations import MemoryEquations, largest_side
 from saddlesvm.solvers.search import find_better, find_least, find_lowest
 from saddlesvm.solvers.task import (
     EvaluatedPoint,
@@ -94,16 +94,12 @@ SLOW_IN_MEMORY = 0.1
 SLOW_AND_ROUGH = 0.7
 
 # The proximal point method: the centre moves if the first term of the gap is at most CLOSE times
-# the second. Then q is divided by the factor of the first pair (most steps, factor) that has at
-# least as many steps as this centre took; guessed.
+# the second, and q is divided by GROWTH. CLOSE is guessed. GROWTH is measured: 3 after few steps
+# and 1.5 after many take 1.03 times as long on nine data sets.
 CLOSE = 0.3
-GROWTH = ((3, 3.0), (8, 2.0), (10**9, 1.5))
-# The same if conjugate gradients solve the equations, which get harder as q shrinks; guessed.
-SLOW_GROWTH = ((3, 1.5), (8, 2.0), (10**9, 1.5))
+GROWTH = 2.0
 # Fall of the dual objective, relative to it, that rounding of float32 sums explains; guessed.
 DUAL_ROUNDING = 1e-6
-# Moves of the centre in a row while rounding hides what steps gain; guessed.
-MOST_HIDDEN = 3
 # First proximity of a one-class problem, in units of the median size of the first scores; guessed.
 FIRST_PROXIMITY = 0.1
 # First share of the rows that bend for a loss with kinks: at least this, and at least so many rows
@@ -138,35 +134,6 @@ NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around
 
 
 @dataclass
-class NewtonWork:
-    """What a run can make anew by a pass.
-
-    Attributes
-    ----------
-    task : Task, optional
-    step_start : EvaluatedPoint, optional
-        The point that the present step began at; None if the next pass ends no step.
-    precomputed : EvaluatedPoint, optional
-        The point at the same weights, if the next pass evaluates them with another proximal term.
-    last, lowest, highest : EvaluatedPoint, optional
-        The point of the last pass, and those with the best objectives.
-    equations : Equations, optional
-        Newton's equations, as the last steps used them.
-    keeps_equations : bool
-        True if the last step did well with equations of an earlier point.
-    """
-
-    task: Task | None = None
-    step_start: EvaluatedPoint | None = None
-    precomputed: EvaluatedPoint | None = None
-    last: EvaluatedPoint | None = None
-    lowest: EvaluatedPoint | None = None
-    highest: EvaluatedPoint | None = None
-    equations: Equations | None = None
-    keeps_equations: bool = False
-
-
-@dataclass
 class NewtonState(State):
     """The state of a run. One epoch is one pass over the rows.
 
@@ -184,18 +151,27 @@ class NewtonState(State):
         The curvature is made of so many times more rows than at first.
     gap_before : float
         The gap of the point that the last step began at.
-    inner, steps : int
-        Newton steps at this centre, and in total.
+    steps : int
+        Newton steps so far.
     idle_passes : int
         Passes in a row that improved no objective.
-    hidden : int
-        Moves of the centre in a row at which rounding hid what steps gain.
     lowest_smoothed : float
         The lowest smoothed objective F at this centre so far.
     has_begun, stuck : bool
         Whether a pass was made; whether rounding leaves nothing to gain.
     best : Best
         The best points so far.
+    task : Task, optional
+    step_start : EvaluatedPoint, optional
+        The point that the present step began at; None if the next pass ends no step.
+    precomputed : EvaluatedPoint, optional
+        The point at the same weights, if the next pass evaluates them with another proximal term.
+    last, lowest, highest : EvaluatedPoint, optional
+        The point of the last pass, and those with the best objectives.
+    equations : Equations, optional
+        Newton's equations, as the last steps used them.
+    keeps_equations : bool
+        True if the last step did well with equations of an earlier point.
     """
 
     estimate_is_gap: bool = True
@@ -204,15 +180,20 @@ class NewtonState(State):
     q: float = 0.0
     fineness: float = 1.0
     gap_before: float = np.inf
-    inner: int = 0
     steps: int = 0
     idle_passes: int = 0
-    hidden: int = 0
     lowest_smoothed: float = np.inf
     has_begun: bool = False
     stuck: bool = False
     best: Best = field(default_factory=Best)
-    work: NewtonWork = field(default_factory=NewtonWork, repr=False)
+    task: Task | None = field(default=None, repr=False)
+    step_start: EvaluatedPoint | None = field(default=None, repr=False)
+    precomputed: EvaluatedPoint | None = field(default=None, repr=False)
+    last: EvaluatedPoint | None = field(default=None, repr=False)
+    lowest: EvaluatedPoint | None = field(default=None, repr=False)
+    highest: EvaluatedPoint | None = field(default=None, repr=False)
+    equations: Equations | None = field(default=None, repr=False)
+    keeps_equations: bool = False
 
     @property
     def handover(self) -> Best:
@@ -233,22 +214,21 @@ class NewtonState(State):
 def advance(task: Task, state: NewtonState, target: float) -> None:
     """Evaluate the next point, and choose the one after it."""
     place = task.place
-    work = state.work
     if state.estimate < FLOAT32_GAP and place.widen():
         # Sums of float32 rows end here, and nothing that rests on them may stay.
-        work.precomputed = None
+        state.precomputed = None
         begin_again(state)
     is_given = not state.has_begun and bool(state.w.any())
     if not state.has_begun:
         begin(task, state)
-    if work.step_start is not None and task.keeps_scores:
-        end = finish_step(task, state, work.step_start, target)
+    if state.step_start is not None and task.keeps_scores:
+        end = finish_step(task, state, state.step_start, target)
         if end is None:
             return
         point = end
-    elif work.precomputed is not None:
+    elif state.precomputed is not None:
         # F has changed, but not the weights: their scores serve again.
-        former = work.precomputed
+        former = state.precomputed
         point = evaluate(task, state.w, state.centre, state.q, former, former.Z)
     else:
         point = evaluate(task, state.w, state.centre, state.q)
@@ -256,8 +236,8 @@ def advance(task: Task, state: NewtonState, target: float) -> None:
         # Far out, a loss may have no curvature to use: the run begins at zero instead.
         state.w = np.zeros_like(state.w)
         point = evaluate(task, state.w, state.centre, state.q)
-    work.precomputed = None
-    work.last = point
+    state.precomputed = None
+    state.last = point
     choose_next(task, state, point, target)
 
 
@@ -270,7 +250,6 @@ def choose_next(task: Task, state: NewtonState, point: EvaluatedPoint, target: f
 def settle_point(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) -> bool:
     """Judge the point of a pass, and choose the next one; return True if a step must choose it."""
     place = task.place
-    work = state.work
     judge(task, state, point, target)
 
     # 1. The end of the run: sums in float32 are confirmed in double precision, at the best point.
@@ -279,20 +258,11 @@ def settle_point(task: Task, state: NewtonState, point: EvaluatedPoint, target: 
         state.w = state.best.w
         begin_again(state)
         return False
-    if state.estimate <= target:
-        return False
-    if state.stuck:
-        # Rounding may hide what steps gain at this centre, but not what its next move gains.
-        may_move = state.q > 0.0 and state.inner > 0 and state.hidden < MOST_HIDDEN
-        if may_move and np.isfinite(point.F):
-            state.stuck = False
-            state.idle_passes = 0
-            move_centre(state, point)
-            state.hidden += 1
+    if state.estimate <= target or state.stuck:
         return False
 
     # 2. Without scores, the search for a better place on the line of a step takes another pass.
-    start = work.step_start
+    start = state.step_start
     if start is not None and not task.keeps_scores:
         D = point.W - start.W
         better_t = 0.0
@@ -301,7 +271,7 @@ def settle_point(task: Task, state: NewtonState, point: EvaluatedPoint, target: 
             better_t = find_better(start.F, point.F, point.line)
         if better_t > 0.0:
             state.w = start.W + better_t * D
-            work.step_start = None
+            state.step_start = None
             return False
         # Directional derivatives of F at the start and the end of the step.
         first_slope = float(np.vdot(start.gradient, D))
@@ -316,7 +286,6 @@ def settle_point(task: Task, state: NewtonState, point: EvaluatedPoint, target: 
     # 3. The proximal point method: the first term of the gap, gap - fenchel_gap, is small enough.
     if state.q > 0.0 and is_solved(task, state, point):
         move_centre(state, point)
-        state.hidden = 0
         return False
     return True
 
@@ -333,18 +302,12 @@ def is_solved(task: Task, state: NewtonState, point: EvaluatedPoint) -> bool:
 
 def move_centre(state: NewtonState, point: EvaluatedPoint) -> None:
     """Move the centre to the dual variables at a point, and shrink the proximity."""
-    work = state.work
     state.centre = point.A
     state.centre_dual = point.dual
-    # The fewer steps this centre took, the more q may shrink.
-    growth = GROWTH
-    if work.equations is not None and work.equations.way == PRODUCTS:
-        growth = SLOW_GROWTH
-    state.q /= next(factor for most_steps, factor in growth if state.inner <= most_steps)
-    state.inner = 0
+    state.q /= GROWTH
     state.lowest_smoothed = np.inf
-    work.precomputed = point
-    work.step_start = None
+    state.precomputed = point
+    state.step_start = None
 
 
 def begin_again(state: NewtonState) -> None:
@@ -355,20 +318,19 @@ def begin_again(state: NewtonState) -> None:
     state.best.primal = np.inf
     state.best.dual = -np.inf
     state.estimate = np.inf
-    state.work.step_start = None
+    state.step_start = None
 
 
 def take_step(task: Task, state: NewtonState, point: EvaluatedPoint, gap: float) -> None:
     """Go along the solution of Newton's equations at a point, which has this gap."""
-    work = state.work
-    start = work.step_start
+    start = state.step_start
 
     # 1. The equations of an earlier point serve again while the gap falls fast enough. The last
     # step s changed the gradient by y; with this pair they are corrected (L-BFGS).
     equations = None
     may_serve = task.keeps_factor and state.q == 0.0
-    if may_serve and work.equations is not None and work.equations.serves:
-        equations = work.equations
+    if may_serve and state.equations is not None and state.equations.serves:
+        equations = state.equations
     least_share = SLOW
     if task.keeps_scores and not task.machine.columns:
         least_share = SLOW_IN_MEMORY
@@ -378,22 +340,22 @@ def take_step(task: Task, state: NewtonState, point: EvaluatedPoint, gap: float)
     if equations is not None and start is not None:
         equations.learn(point.W - start.W, point.gradient - start.gradient)
     # If even corrected equations are slow, the next ones are made of twice as many rows.
-    if is_slow and work.keeps_equations:
+    if is_slow and state.keeps_equations:
         state.fineness *= 2.0
-    work.keeps_equations = equations is not None and not is_slow
+    state.keeps_equations = equations is not None and not is_slow
 
     # 2. Otherwise new equations are made at this point.
     if point.curvature is not None:
         # If a pass is expensive, it has computed the curvature already. If it did so from a
         # share of the rows, the corrections of the last steps stay.
         secants = [] if equations is None else equations.secants
-        work.keeps_equations = not is_slow or equations is None
+        state.keeps_equations = not is_slow or equations is None
         if equations is None or point.curvature.is_new:
             equations = make_equations(task, point, state)
             if not point.curvature.is_whole:
                 equations.secants = secants
         state.active = point.curvature.bent
-    elif equations is None or not work.keeps_equations:
+    elif equations is None or not state.keeps_equations:
         equations = make_equations(task, point, state)
         state.active = equations.bent
         if needs_proximity(task, state):
@@ -401,16 +363,15 @@ def take_step(task: Task, state: NewtonState, point: EvaluatedPoint, gap: float)
             return
 
     # 3. The step: the next pass evaluates its end.
-    work.equations = equations
-    work.step_start = point
+    state.equations = equations
+    state.step_start = point
     state.gap_before = gap
     state.w = point.W + equations.direction(point.gradient)
     if not np.isfinite(state.w).all():
         # No row bends, so far out: another method has to go on.
         state.w = state.best.w
-        work.step_start = None
+        state.step_start = None
         state.stuck = True
-    state.inner += 1
     state.steps += 1
     solved = ""
     if equations.way:
@@ -422,17 +383,16 @@ def add_proximity(
     task: Task, state: NewtonState, point: EvaluatedPoint, equations: Equations
 ) -> None:
     """Give a loss with corners a proximal term: so few rows bend that they change at each step."""
-    work = state.work
     state.q = CORNER_PROXIMITY * coordinate_curvature_of(task)
     state.remark = f"a proximal term, since {equations.bent} rows bend"
     # The best dual variables so far are its centre.
-    if work.highest is not None:
-        state.centre = work.highest.A
+    if state.highest is not None:
+        state.centre = state.highest.A
     elif not state.centre.size:
         state.centre = np.zeros(task.place.n)
-    work.equations = equations
-    work.precomputed = point
-    work.step_start = None
+    state.equations = equations
+    state.precomputed = point
+    state.step_start = None
 
 
 def make_equations(task: Task, point: EvaluatedPoint, state: NewtonState) -> Equations:
@@ -443,7 +403,7 @@ def make_equations(task: Task, point: EvaluatedPoint, state: NewtonState) -> Equ
         return MatrixEquations(task, point.curvature)
     if task.curvature_at is not None:
         return MatrixEquations(task, task.curvature_at(task, point.W))
-    former = state.work.equations
+    former = state.equations
     equations = former if isinstance(former, MemoryEquations) else MemoryEquations(task)
     equations.renew(point, state.centre, state.q, state.fineness)
     return equations
@@ -603,11 +563,11 @@ def judge(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) 
     if is_lower:
         best.primal = point.primal
         best.w = point.W
-        state.work.lowest = point
+        state.lowest = point
     if is_higher:
         best.dual = dual
         best.alpha = A
-        state.work.highest = point
+        state.highest = point
     state.estimate = estimate
     if estimate == np.inf:
         state.estimate = best.relative_gap
@@ -632,7 +592,7 @@ def proves_target(
     is zero, and the second small. The slopes of the loss have such a gap a step later.
     """
     machine = task.machine
-    equations = state.work.equations
+    equations = state.equations
     if not isinstance(machine, Binary) or machine.kinked or machine.cornered:
         return False
     if not isinstance(equations, MemoryEquations) or equations.secants or not equations.is_exact:
@@ -659,7 +619,7 @@ def proves_target(
     judge(task, state, point, target)
     if state.estimate > target:
         return False
-    state.work.last = point
+    state.last = point
     return True
 
 
@@ -851,13 +811,13 @@ class Newton(SolverBase):
 
     def _task(self, problem: Problem, state: NewtonState) -> Task:
         """Return the task of a problem, made once a run."""
-        if state.work.task is None:
-            state.work.task = make_task(problem, self.memory)
-        return state.work.task
+        if state.task is None:
+            state.task = make_task(problem, self.memory)
+        return state.task
 
     def solution(self, problem: Problem, state: NewtonState) -> Point:
         """Return the best points so far, with their certificate if one pass has found both."""
-        lowest = state.work.lowest
+        lowest = state.lowest
         alpha = problem.scatter(state.best.alpha)
         is_constrained = problem.intercept.constrained
         if lowest is not None and is_constrained and lowest.dual > state.best.dual:
@@ -870,7 +830,7 @@ class Newton(SolverBase):
         if is_constrained:
             # The certificate finds the best free intercept and balances the dual variables.
             return Point(state.best.w, alpha)
-        if lowest is None or lowest is not state.work.highest or not lowest.is_fresh:
+        if lowest is None or lowest is not state.highest or not lowest.is_fresh:
             return Point(state.best.w, alpha)
         # One pass found the best weights and the best dual variables, and computed scores and pull
         # from the rows in double precision, with no updates since. These are the sums that the
@@ -882,7 +842,7 @@ class Newton(SolverBase):
 
     def last_point(self, problem: Problem, state: NewtonState) -> Point:
         """Return the point of the last pass; only its dual variables if they need a certain sum."""
-        last = state.work.last
+        last = state.last
         if last is None or not last.A.size or last.A.ndim > 1:
             return self.solution(problem, state)
         alpha = problem.scatter(last.A)

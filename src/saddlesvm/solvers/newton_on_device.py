@@ -103,8 +103,8 @@ class NewtonOnDevice(Newton):
 
     def _task(self, problem: Problem, state: Any) -> Task:
         """Return the task of a problem, made once a run."""
-        if state.work.task is not None:
-            return state.work.task
+        if state.task is not None:
+            return state.task
         place = blocks_of(problem)
         machine = Binary(problem.loss, *labels_and_weights(problem, place))
         ridge = np.ones(place.d + 1)
@@ -120,7 +120,7 @@ class NewtonOnDevice(Newton):
                 return point.A, certificate.dual / problem.unit
 
             task.balance = prove_bound
-        state.work.task = task
+        state.task = task
         return task
 
     def solution(self, problem: Problem, state: Any) -> Point:

@@ -168,7 +168,7 @@ class NewtonOverPasses(OverPasses):
             return NewtonQuestion(self.point.W, product=self.products.direction, only_product=True)
         # Losses at places of the line, while the gap is large.
         line_start = empty_array()
-        base = self.run.work.step_start
+        base = self.run.step_start
         if base is not None and self.gap > FAR:
             line_start = base.W
         # No pass is for an evaluation alone: it multiplies the last direction, too.
@@ -203,8 +203,8 @@ class NewtonOverPasses(OverPasses):
         wanted = max(PER_FEATURE * (d + 1), ROWS_PER_PASS * self.n / max(1, d))
         share = min(1.0, self.run.fineness * wanted / self.n)
         # Near the optimum the last matrix serves again, if a new one takes longer than the pass.
-        work = self.run.work
-        may_serve_again = work.equations is not None and work.keeps_equations
+        run = self.run
+        may_serve_again = run.equations is not None and run.keeps_equations
         if may_serve_again and self.gap < FAR and share * d > DEAR:
             return 0.0
         return share
@@ -281,7 +281,7 @@ class NewtonOverPasses(OverPasses):
                 product = setting.C * sums.product
             diagonal = setting.C * sums.diagonal
             self.products.begin_at(point.gradient, self.penalty(setting), diagonal, product)
-            run.work.step_start = point
+            run.step_start = point
             self.step_along_products()
 
     def step_along_products(self) -> None:
@@ -345,18 +345,18 @@ class NewtonOverPasses(OverPasses):
                 is_whole=self.last_question.matrix_share >= 1.0,
             )
         point.curvature = curvature
-        base = run.work.step_start
+        base = run.step_start
         with blas_for(0.0), np.errstate(all="ignore"):
             choose_next(self.make_task(setting), run, point, setting.tol)
-            if run.work.step_start is point:
+            if run.step_start is point:
                 # A new step begins here.
                 self.start_bent = n_bent
-            elif base is not None and run.work.step_start is base:
+            elif base is not None and run.step_start is base:
                 # The step went too far: a shorter one is of no use if few rows bend.
                 self.overshoots |= self.start_bent < FEW * self.at.size
         point.curvature = None
-        if self.takes_along and run.work.equations is not None:
-            run.work.equations = run.work.equations.without_rows()
+        if self.takes_along and run.equations is not None:
+            run.equations = run.equations.without_rows()
         self.at = run.w
         self.active = n_bent
         self.estimate = self.gap if self.free else run.best.relative_gap
