@@ -87,15 +87,13 @@ SLOPING = 5.0
 # tenth of its time to 1e-4.
 FEATURES_LEFT = 100.0  # epochs
 MODELS = 100.0  # factors
-# Rows a feature from which Newton's method in array code begins, and from which it is as quick as
-# descent whose kernels are at hand. Measured on 20,000 x 300 and 4,000 x 150; on digits (28 rows a
-# feature, ten classes) descent takes 0.3 to 0.7 of the time, on 5,000 x 50 and 6,000 x 20 as long.
+# Rows a feature from which Newton's method in array code begins. Measured on 4,000 x 150 to
+# 20,000 x 300: with 25 and 27 it takes .75 to .9 times as long as descent and a finish.
 TALL = 20
-TALLER = 40
-# C ||x_i||^2 of the median row below which descent solves a kinked loss in some ten epochs, and the
-# features from which a pass in array code takes longer than an epoch: measured, 20,000 x 10 to 300.
+# C ||x_i||^2 of the median row below which descent solves a kinked loss in some ten epochs:
+# measured, 20,000 x 10 to 300. Above it descent takes 2 to 2.7 times as long with 100 and 300
+# features (27 November 2026).
 EASY = 10.0
-FEW_FEATURES = 64
 
 COORDINATES = "coordinate descent"
 FINISH = "Newton"
@@ -382,14 +380,11 @@ def is_cheap_by_blocks(problem: Problem) -> bool:
     is_short = problem.members.size < TALL * problem.n_features
     if problem.sparse or is_short:
         return False
-    has_long_rows = problem.n_features > FEW_FEATURES
-    # Descent is quicker if rows are few. For a kinked loss, which takes some twenty passes, it is
-    # also quicker if the loss is easy or rows are long; for a smooth loss if both hold.
-    has_few_rows = problem.members.size < TALLER * problem.n_features
+    # Descent is quicker if its first epochs close most of the gap.
     if problem.is_smooth:
-        is_easy = has_few_rows or (has_long_rows and steepness(problem) < STEEP)
+        is_easy = steepness(problem) < STEEP
     else:
-        is_easy = has_few_rows or has_long_rows or coordinate_curvature(problem) < EASY
+        is_easy = coordinate_curvature(problem) < EASY
     # Kernels of descent that are not in the cache take seconds to compile: longer than such a fit.
     return not (is_easy and is_at_hand(descend))
 

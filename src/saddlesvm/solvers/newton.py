@@ -100,6 +100,8 @@ CLOSE = 0.3
 GROWTH = 2.0
 # Fall of the dual objective, relative to it, that rounding of float32 sums explains; guessed.
 DUAL_ROUNDING = 1e-6
+# Moves of the centre in a row while rounding hides what steps gain; guessed.
+MOST_HIDDEN = 3
 # First proximity of a one-class problem, in units of the median size of the first scores; guessed.
 FIRST_PROXIMITY = 0.1
 # First share of the rows that bend for a loss with kinks: at least this, and at least so many rows
@@ -155,6 +157,8 @@ class NewtonState(State):
         Newton steps so far.
     idle_passes : int
         Passes in a row that improved no objective.
+    hidden : int
+        Moves of the centre in a row at which rounding hid what steps gain.
     lowest_smoothed : float
         The lowest smoothed objective F at this centre so far.
     has_begun, stuck : bool
@@ -182,6 +186,7 @@ class NewtonState(State):
     gap_before: float = np.inf
     steps: int = 0
     idle_passes: int = 0
+    hidden: int = 0
     lowest_smoothed: float = np.inf
     has_begun: bool = False
     stuck: bool = False
@@ -258,7 +263,15 @@ def settle_point(task: Task, state: NewtonState, point: EvaluatedPoint, target: 
         state.w = state.best.w
         begin_again(state)
         return False
-    if state.estimate <= target or state.stuck:
+    if state.estimate <= target:
+        return False
+    if state.stuck:
+        # Rounding may hide what steps gain at this centre, but not what its next move gains.
+        if state.q > 0.0 and state.hidden < MOST_HIDDEN and np.isfinite(point.F):
+            state.stuck = False
+            state.idle_passes = 0
+            move_centre(state, point)
+            state.hidden += 1
         return False
 
     # 2. Without scores, the search for a better place on the line of a step takes another pass.
@@ -286,6 +299,7 @@ def settle_point(task: Task, state: NewtonState, point: EvaluatedPoint, target: 
     # 3. The proximal point method: the first term of the gap, gap - fenchel_gap, is small enough.
     if state.q > 0.0 and is_solved(task, state, point):
         move_centre(state, point)
+        state.hidden = 0
         return False
     return True
 
