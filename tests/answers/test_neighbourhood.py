@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC
-from saddlesvm.answers.curvature_bound import FACTORED, CurvatureBound, bound_curvature, plain_curvature
 from saddlesvm.answers.gradient import close_margins, gradient_at, margin_slips
 from saddlesvm.answers.neighbourhood import find_neighbourhood, gap_in_C_form
+from saddlesvm.answers.row_estimates import FACTORED, quadratic_forms
+from saddlesvm.answers.vicinity import find_vicinity
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.exact_optimum import movement_for
 from saddlesvm.fit.loop import fit
@@ -67,7 +68,7 @@ def test_curvature_proves_far_more_than_the_gap():
         problem = posed(loss, 2)
         w, gap, _ = solved(problem, 1e-8)
         near = find_neighbourhood(problem, w, gap)
-        assert near.way == "curvature"
+        assert near.inverse is not None
         low, high = near.score_bounds(matrix(20, 4, 5))
         assert (high - low).max() <= 0.01 * np.sqrt(2.0 * gap)
 
@@ -77,7 +78,9 @@ def test_parabolas_are_known_to_their_rounding_from_any_weights():
     far = find_neighbourhood(problem, np.ones(5), 1e300)
     optimum, _, _ = solved(problem, 1e-14)
     H = np.eye(5) + 2.0 * problem.C * rows_of(problem).T @ rows_of(problem)
-    np.testing.assert_allclose(far.radius**2, (optimum - 1.0) @ H @ (optimum - 1.0), rtol=1e-6)
+    away = far.center - optimum
+    assert np.sqrt(away @ H @ away) <= far.radius + 1e-6
+    assert far.radius <= 1e-6
 
 
 def rows_of(problem):
@@ -87,20 +90,20 @@ def rows_of(problem):
 
 
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
-def test_norms_are_no_smaller_than_those_of_the_exact_inverse(intercept):
-    problem = small_problem(Logistic(), n=40, d=4, C=3e5, intercept=intercept)
-    bends = np.linspace(1e-8, 1e5, 40)
-    curvature = bound_curvature(problem, problem.members, bends)
-    assert curvature.factor is not None
-    exact = _exact_inverse(rows_of(problem), bends, intercept == "free")
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()], ids=named)
+def test_lengths_are_no_smaller_than_those_of_the_exact_inverse(loss, intercept):
+    problem = small_problem(loss, n=40, d=4, C=3e2, intercept=intercept)
+    near = find_vicinity(problem, solved(problem, 1e-6)[0])
+    assert near is not None
+    exact = _exact_inverse(rows_of(problem), near.bend, intercept == "free")
     squares = [
         float(sum(x * m * z for x, row in zip(one, exact, strict=True) for m, z in zip(row, one, strict=True)))
         for one in [[Fraction(v) for v in row] for row in rows_of(problem)]
     ]
-    assert (curvature.row_norms(problem.X) ** 2 >= squares).all()
-    np.testing.assert_allclose(curvature.row_norms(problem.X) ** 2, squares, rtol=1e-3)
-    units = np.array([float(exact[j][j]) for j in range(5)])
-    assert (curvature.unit_norms(5) ** 2 >= units).all()
+    found = quadratic_forms(problem.X, problem.members, (1.0 + near.error) * near.inverse)
+    assert (found >= squares).all()
+    np.testing.assert_allclose(found, squares, rtol=1e-3)
+    assert (near.leverages >= squares).all()
 
 
 def _exact_inverse(rows, bends, free):
@@ -157,16 +160,15 @@ def test_what_has_no_curvature_proves_nothing_false():
     near = find_neighbourhood(problem, np.zeros(5), 1.0)
     low, high = near.score_bounds(np.ones((1, 4)))
     assert (low[0], high[0]) == (-np.inf, np.inf)
-    assert isinstance(plain_curvature(problem), CurvatureBound)
     wide = small_problem(Logistic(), n=3, d=FACTORED + 1)
-    assert bound_curvature(wide, wide.members, np.ones(3)).factor is None
+    assert find_neighbourhood(wide, np.zeros(FACTORED + 2), 1.0).inverse is None
 
 
 def test_a_hinge_is_bounded_by_its_gap():
     problem = posed(Hinge(), 2)
     w, gap, _ = solved(problem, 1e-6)
     near = find_neighbourhood(problem, w, gap)
-    assert near.way == "gap"
+    assert near.inverse is None
     np.testing.assert_allclose(near.radius, np.sqrt(2.0 * gap), rtol=0.02)
 
 

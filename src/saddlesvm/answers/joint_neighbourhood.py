@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from saddlesvm.answers.curvature_bound import CurvatureBound
 from saddlesvm.answers.labels import Labels, label_by_differences
 from saddlesvm.answers.neighbourhood import Neighbourhood
 from saddlesvm.problem.bounds import MARGIN_UNITS, SLACK, gamma, norm_of, radii
@@ -39,13 +38,12 @@ class JointNeighbourhood:
 
     def parts(self) -> list[Neighbourhood]:
         """Return a ball for each class; of two classes, one ball for their difference."""
-        plain = CurvatureBound(None, 1.0)
         if len(self.W) > 2:
-            return [Neighbourhood(w, self.radius, plain, self.scale) for w in self.W]
+            return [Neighbourhood(w, self.radius, self.scale) for w in self.W]
         # A difference of two weight vectors is sqrt(2) times as far away.
         center = self.W[1] - self.W[0]
         radius = BOTH * self.radius + 4.0 * gamma(1.0) * norm_of(center)
-        return [Neighbourhood(center, radius, plain, self.scale)]
+        return [Neighbourhood(center, radius, self.scale)]
 
     def labels(self, X: Matrix) -> Labels:
         """Return the class of each row of X, shape (m, d), and whether it is proven."""

@@ -142,7 +142,7 @@ def curvature_matrix(
     problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray
 ) -> np.ndarray:
     """``H`` in its lower triangle, shape (d + 1, d + 1), Fortran-ordered."""
-    H = sum_outer(problem.X, inside, bend[inside])
+    H = sum_outer(problem.X, problem.members[inside], bend[inside])
     H[np.arange(ridge.size), np.arange(ridge.size)] += ridge
     return H
 

@@ -7,8 +7,18 @@ curvature around w:
     F''(v) >= H  if ||v - w||_H <= reach                       losses with corners; H counts the
     rows that keep bending
 
+With ``rho = max_i ||x_i||`` and ``lambda = ||r||`` in the norm of the inverse of H, the distance
+``u = ||w* - w||_H`` of the optimum is at most lambda in the second case. In the first, no margin
+changes by more than ``t = M rho u`` on the way, so that the mean curvature is at least ``H (1 -
+e^-t) / t``, which is ``u (1 - e^-t) / t <= lambda``, and
+
+    u <= -log(1 - M rho lambda) / (M rho)      if  M rho lambda < 1.
+
 What a changed row does to the optimum follows from the inverse of H, the leverages ``t_i =
 x_i' H^-1 x_i`` and the length of r. `docs/how/leave-one-out.md` has the derivations.
+
+Source: Bach (2010), "Self-concordant analysis for logistic regression"; Sun and Tran-Dinh (2019),
+"Generalized self-concordant functions".
 """
 
 from __future__ import annotations
@@ -20,7 +30,6 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from saddlesvm.answers.curvature_bound import TRUSTED
 from saddlesvm.answers.gradient import Gradient, gradient_at, on_one_piece
 from saddlesvm.answers.row_estimates import (
     curvature_matrix,
@@ -29,11 +38,13 @@ from saddlesvm.answers.row_estimates import (
 )
 from saddlesvm.problem.bounds import SLACK, gamma, loss_units, radii
 from saddlesvm.problem.loss import Loss, traits_of
+from saddlesvm.problem.penalties import modulus
 from saddlesvm.problem.problem import Problem
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.linear_algebra import cholesky
 
 MOST_STEPS = 20  # of Newton's method towards the optimum
+TRUSTED = 0.1  # largest relative error of a computed inverse that is used
 # Share of the gradient's length that a step with an old matrix leaves at most; else the matrix is
 # made again.
 FALL = 0.1
@@ -50,7 +61,7 @@ class Vicinity:
     Attributes
     ----------
     problem : Problem
-        All rows are members; half a square as the penalty.
+        Half a square is in its penalty.
     w : ndarray of shape (d + 1,)
     at : Gradient
         The gradient at w.
@@ -101,7 +112,7 @@ class Vicinity:
     def widest(self) -> float:
         """The largest length, in the norm of the inverse, of a vector of length 1."""
         if not self.problem.intercept.constrained:
-            return 1.0
+            return 1.0 / math.sqrt(modulus(self.problem.penalty))
         return math.sqrt(float(np.linalg.norm(self.inverse, 2)) * (1.0 + self.error))
 
     @cached_property
@@ -110,23 +121,25 @@ class Vicinity:
         square = max(float(self.at.value @ self.inverse @ self.at.value), 0.0)
         return math.sqrt(square * (1.0 + self.error)) + self.widest * self.at.error
 
-    def distance(self, missed: np.ndarray, share: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    def distance(
+        self, missed: float | np.ndarray, share: float | np.ndarray, moved: float | np.ndarray
+    ) -> np.ndarray:
         """Bound the distance of a changed problem's optimum from a point, in the norm of its H.
 
         Parameters
         ----------
-        missed : ndarray of shape (k,)
+        missed : float or ndarray of shape (k,)
             Lengths of the changed problems' gradients at the points, in the norm of the inverse.
-        share : ndarray of shape (k,)
+        share : float or ndarray of shape (k,)
             ``q`` with ``q H <=`` the changed problem's H.
-        moved : ndarray of shape (k,)
+        moved : float or ndarray of shape (k,)
             With M, ``M max_i |x_i . (v - w)|`` at the point v; without M, ``||v - w||_H``.
         """
         missed = missed * (1.0 + self.error)  # the curvature of the rows is rounded
         # Parabolas: ||v* - v|| <= lambda as long as both stay within reach.
         if self.growth == 0.0:
             return np.where(moved + missed / np.sqrt(share) <= self.reach, missed, np.inf)
-        # |phi'''| <= M phi'': u <= -log(1 - M rho lambda e^moved) / (M rho), as in `neighbourhood`.
+        # Elsewhere u <= -log(1 - M rho lambda e^moved) / (M rho).
         scale = self.growth * self.longest / np.sqrt(share)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             inside = scale * missed * np.exp(moved)
@@ -141,7 +154,7 @@ def find_vicinity(problem: Problem, w: np.ndarray) -> Vicinity | None:
     Parameters
     ----------
     problem : Problem
-        All rows are members; half a square as the penalty.
+        Half a square is in its penalty.
     w : ndarray of shape (d + 1,)
     """
     loss = problem.loss
@@ -164,7 +177,7 @@ def find_vicinity(problem: Problem, w: np.ndarray) -> Vicinity | None:
     error = _error(at, growth, H, inverse, loss_units(loss))
     if not error < TRUSTED:
         return None
-    t = quadratic_forms(problem.X, np.arange(at.z.size), inverse) * (1.0 + error)
+    t = quadratic_forms(problem.X, problem.members, inverse) * (1.0 + error)
     return Vicinity(problem, w, at, bend, inverse, steps, t, growth, reach, error)
 
 
@@ -202,7 +215,9 @@ def _stationary_point(problem: Problem, w: np.ndarray) -> tuple[Gradient, np.nda
 
 def _matrix(problem: Problem, bend: np.ndarray) -> np.ndarray:
     """Return H in its lower triangle, in Fortran order."""
-    ridge = problem.regularizer.curvature(np.zeros(problem.n_features + 1))
+    ridge = np.full(problem.n_features + 1, modulus(problem.penalty))
+    if problem.intercept.constrained:
+        ridge[-1] = 0.0
     return curvature_matrix(problem, bend, np.flatnonzero(bend), ridge)
 
 
@@ -211,7 +226,7 @@ def _lasting_curvature(
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Return curvatures that last within a distance of w, this distance, and their H."""
     # Most single rows, left out, move the optimum by less than this distance.
-    t = quadratic_forms(problem.X, np.arange(at.z.size), inverse)
+    t = quadratic_forms(problem.X, problem.members, inverse)
     whole = bend = at.bends
     moves = problem.C * np.abs(at.alpha) * np.sqrt(t) / np.maximum(1.0 - bend * t, LEAST)
     reach = float(np.quantile(moves[moves > 0.0], SURE)) if moves.any() else 0.0
@@ -225,7 +240,7 @@ def _lasting_curvature(
         H = _matrix(problem, bend)
         if problem.intercept.constrained and not bend.any():
             continue
-        own = quadratic_forms(problem.X, np.arange(at.z.size), invert(H.copy(order="F"))) * SLACK
+        own = quadratic_forms(problem.X, problem.members, invert(H.copy(order="F"))) * SLACK
         if _keeps_bending(problem, at, reach * np.sqrt(own))[bend > 0.0].all():
             return bend, reach, H
     return whole, 0.0, _matrix(problem, whole)
