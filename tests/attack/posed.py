@@ -31,7 +31,7 @@ LINEAR_SOLVERS = {
 }
 LAYOUTS = tuple((name, dtype) for name in ("C", "csr32", "F", "csr64") for dtype in (np.float64, np.float32))
 KERNEL_SOLVERS = ("auto", "auto", "auto", "kernel-pegasos")
-KERNELS = ("linear", "rbf", "rbf", "laplacian", "poly", "cosine", "chi2", "sigmoid", "precomputed", "callable")
+KERNELS = ("linear", "rbf", "rbf", "poly", "sigmoid", "precomputed", "callable")
 EPOCHS, SECONDS = 100, 0.5  # a fit's limits, where it has no others
 KERNEL_ROWS = 24
 BLOCKS = 0.04  # share of the linear problems that are read block by block from a store
@@ -245,9 +245,7 @@ def kernel_options(random: np.random.Generator, X: np.ndarray) -> tuple[np.ndarr
     options["coef0"] = float(one_of(random, [0.0, 1.0]))
     if chance(random, 0.3):
         options["gamma"] = one_of(random, ["scale", "auto"])
-    if name == "chi2":
-        X = np.abs(X)
-    elif name == "callable":
+    if name == "callable":
         X = np.clip(np.round(X), -1000.0, 1000.0)
         options["kernel"] = inner_product
     elif name == "precomputed":
@@ -289,13 +287,13 @@ def kernel_machine(random: np.random.Generator, folder: Path, name: str) -> Pose
         if name == "NuSVC" and chance(random, 0.8):
             options["nu"] *= largest_nu(y, weights)
     if name == "SVC" and chance(random, 0.5):
-        options |= form(random) | {"intercept": one_of(random, ["free", "regularized", "none"])}
+        options |= form(random) | {"intercept": one_of(random, ["free", "none"])}
     elif name in ("SVC", "SVR", "NuSVR"):
         options["C"] = strength(random, 6.0)
     if classify:
         options |= class_weights(random, y)
     data = Data(X, y, weights)
-    given = sparse.csr_array(X) if options["kernel"] not in ("precomputed", "chi2") and chance(random, 0.3) else X
+    given = sparse.csr_array(X) if options["kernel"] != "precomputed" and chance(random, 0.3) else X
     return Posed(kind, data, given, options, kernel_ways(random, folder, kind))
 
 

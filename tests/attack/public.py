@@ -85,7 +85,7 @@ class Data:
             if kernel.precomputed:
                 return self.rows
             name = "linear" if callable(kernel.metric) else kernel.metric  # the only function that the attack gives
-            spread = Decimal(float(kernel.gamma)), Decimal(float(kernel.coef0)), int(kernel.degree)
+            spread = Decimal(float(kernel.gamma)), Decimal(float(kernel.coef0)), kernel.degree
             lower = [[kernel_value(name, x, t, *spread) for t in self.rows[: i + 1]] for i, x in enumerate(self.rows)]
             return [[lower[max(i, j)][min(i, j)] for j in range(self.n)] for i in range(self.n)]
 
@@ -266,7 +266,7 @@ def kernel_space(data: Data, model: Any, rows: np.ndarray, centres: np.ndarray) 
 
 def definite(kernel: Any) -> bool:
     """Whether the kernel is positive semi-definite."""
-    if kernel.metric in ("poly", "polynomial"):
+    if kernel.metric == "poly":
         return bool(kernel.coef0 >= 0.0)
     return callable(kernel.metric) or kernel.precomputed or kernel.metric in DEFINITE
 

@@ -15,7 +15,6 @@ from saddlesvm import cli, data
 from saddlesvm.cli import options, program
 from saddlesvm.estimators import HOMES, register
 from saddlesvm.kernel.kernel_fits import KERNEL_SOLVERS
-from saddlesvm.kernel.mercer import KERNELS
 from saddlesvm.multiclass import splits
 from saddlesvm.problem.intercepts import InterceptName
 from saddlesvm.problem.loss import LOSS_ALIASES, LOSSES, traits_of
@@ -104,7 +103,6 @@ def test_the_words_are_those_that_are_registered():
         name for name, kind in SOLVERS.items() if kind.__module__.startswith("saddlesvm.")
     }
     assert {*get_args(option_names.KernelSolver)} == {*KERNEL_SOLVERS}
-    assert option_names.KERNEL_NAMES == KERNELS
     assert {*option_names.INTERCEPTS} == {*get_args(InterceptName)}
     assert get_args(option_names.MultiClass) == (*splits.SPLITS, *splits.JOINT)
     assert get_args(option_names.ScoreShape) == splits.SPLITS

@@ -132,36 +132,11 @@ def test_a_fit_that_ends_early_has_feasible_ones_too(name: str) -> None:
         assert np.abs(beta).max() <= np.abs(beta).sum() / 280.0 * (1.0 + ROUNDED * 700)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_an_infinite_C_keeps_every_row_out_of_the_margin(kernel: str) -> None:
-    random = np.random.default_rng(1)
-    X = random.normal(size=(60, 2))
-    y = np.where(X[:, 0] + X[:, 1] > 0.0, 1, -1)
-    X += 0.3 * y[:, None]
-    own, other = (home.SVC(C=np.inf, kernel=kernel, tol=1e-7).fit(X, y) for home in (ours, theirs))
-    assert np.isfinite(own.C_) and np.abs(own.dual_coef_).max() < own.C_
-    near = float(np.sqrt(2.0 * own.certificate_.gap)) * 10.0
-    assert (y * own.decision_function(X)).min() >= 1.0 - near
-    np.testing.assert_allclose(own.decision_function(X), other.decision_function(X), atol=near + 1e-4)
-    assert ours.certify_kernel(own, X, y).relative_gap <= 1e-6
-    assert ours.certify_kernel(other, X, y).relative_gap <= 1e-3
-    larger = ours.SVC(C=10.0 * own.C_, kernel=kernel, tol=1e-5).fit(X, y)
-    assert larger.certificate_.dual <= own.certificate_.primal and own.certificate_.dual <= larger.certificate_.primal
-
-
-def test_an_infinite_C_keeps_every_target_in_the_tube() -> None:
-    X = np.linspace(0.0, 3.0, 40)[:, None]
-    y = np.sin(X[:, 0])
-    model = ours.SVR(C=np.inf, gamma=1.0, epsilon=0.05, tol=1e-6).fit(X, y)
-    assert np.abs(model.predict(X) - y).max() <= 0.05 + 10.0 * float(np.sqrt(2.0 * model.certificate_.gap))
-
-
-def test_an_infinite_C_that_has_no_model_is_refused() -> None:
+@pytest.mark.parametrize("kind", [ours.SVC, ours.SVR, ours.NuSVR])
+def test_an_infinite_C_is_refused(kind: Any) -> None:
     X = np.arange(6.0)[:, None] % 3
-    with pytest.raises(ValueError, match="C=inf asks for a model that keeps every row out of the margin"):
-        ours.SVC(C=np.inf).fit(X, [0, 1, 0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"C must be a positive finite number, from .*; got inf"):
-        ours.NuSVR(C=np.inf).fit(X, X[:, 0])
+        kind(C=np.inf).fit(X, X[:, 0] > 1)
 
 
 def test_a_nu_without_a_margin_gives_a_dual_point_and_a_warning() -> None:

@@ -43,7 +43,7 @@ NAMED = {
     "linear kernel, C = 1e8, tol = 0.1": (SVC(kernel="linear", C=1e8, tol=0.1), PLANE, SIDES),
     "linear kernel, C = 1e12": (SVC(kernel="linear", C=1e12), PLANE, SIDES),
     "polynomial kernel, C = 1e10": (SVC(kernel="poly", C=1e10), PLANE, SIDES),
-    "identical rows, kernel": (SVC(C=1e8, intercept="regularized"), np.ones((60, 2)), SIDES),
+    "identical rows, kernel": (SVC(C=1e8, intercept="none"), np.ones((60, 2)), SIDES),
 }
 
 

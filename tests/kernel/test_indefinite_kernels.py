@@ -36,7 +36,6 @@ INDEFINITE = {
     "a distance": ("precomputed", np.linalg.norm(Z[:, None] - Z[None], axis=2)),
     "sigmoid": ("sigmoid", Z),
     "poly": ("poly", Z),
-    "additive_chi2": ("additive_chi2", X),
     "function": (own_tanh, Z),
 }
 DEFINITE = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -19,11 +18,8 @@ KERNELS = {
     "linear": Kernel("linear"),
     "rbf": Kernel("rbf", 0.3),
     "poly": Kernel("poly", 0.2, 3, -1.5),
-    "half a power": Kernel("poly", 0.2, 0.5, 0.0),
-    "no power": Kernel("poly", 0.2, 0.0, 0.0),
+    "no power": Kernel("poly", 0.2, 0, 0.0),
     "sigmoid": Kernel("sigmoid", 0.1, 3, -0.5),
-    "additive_chi2": Kernel("additive_chi2"),
-    "cosine": Kernel("cosine"),
     "precomputed": Kernel("precomputed"),
     "function": Kernel(lambda A, B: A @ B.T),
 }
@@ -31,7 +27,7 @@ named = pytest.mark.parametrize("name", KERNELS)
 
 
 def points(name: str) -> np.ndarray:
-    return MADE if name == "precomputed" else np.abs(X) if name in ("additive_chi2", "half a power") else X
+    return MADE if name == "precomputed" else X
 
 
 def pairwise(name: str, count: int, r: np.ndarray) -> np.ndarray:
@@ -47,16 +43,10 @@ def pairwise(name: str, count: int, r: np.ndarray) -> np.ndarray:
             return (2 * g + summed) * one + g * 0.3 * np.add.outer(r, r) ** 2
         case "poly":
             return (4 * g + 48 * UNIT + summed) * 2.0**2 * ((0.2 * product) ** 3 + 1.5**3)
-        case "half a power":
-            return (g**0.5 + 16 * UNIT + summed) * (0.2 * product) ** 0.5
         case "no power":
-            return (16 * UNIT + summed) * 2 * one
+            return (g + 16 * UNIT + summed) * 2 * one
         case "sigmoid":
             return g * 0.1 * product + g * 0.5 + g + summed
-        case "additive_chi2":
-            return (g + summed) * np.sqrt(d) * np.add.outer(r, r)
-        case "cosine":
-            return (2 * g + summed) * one
         case _:
             return summed * product
 
@@ -76,7 +66,7 @@ def test_the_bound_is_a_sum_over_pairs(name: str) -> None:
 @named
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_radii_and_lengths_are_no_less_than_norms(name: str, form: type) -> None:
-    if form is sparse.csr_array and name not in ("linear", "rbf", "poly", "half a power", "no power", "sigmoid"):
+    if form is sparse.csr_array and name not in ("linear", "rbf", "poly", "no power", "sigmoid"):
         pytest.skip("dense rows only")
     given = points(name)
     errors, kernel = kernel_errors(KERNELS[name], form(given)), KERNELS[name]
@@ -86,7 +76,7 @@ def test_radii_and_lengths_are_no_less_than_norms(name: str, form: type) -> None
         norms = np.linalg.norm(given, axis=1)
         assert (errors.radii >= norms).all()
         assert errors.radii == pytest.approx(norms, rel=0.02)
-    if name in ("linear", "rbf", "half a power", "no power", "cosine", "precomputed", "function"):
+    if name in ("linear", "rbf", "no power", "precomputed", "function"):
         assert errors.lengths**2 == pytest.approx(own, rel=0.05)
 
 
@@ -103,20 +93,3 @@ def test_no_computed_expansion_is_further_from_the_exact_one(name: str) -> None:
                 value = (Fraction(0.2) * value - Fraction(1.5)) ** 3
             total += Fraction(float(beta[j])) * value
         assert abs(Fraction(float(found[i])) - total) <= Fraction(float(bound[i]))
-
-
-def test_the_root_of_a_product_that_cancels_is_within_its_bound() -> None:
-    """The slope of a root is infinite at zero: the rounding of a product is far larger in its root."""
-    kernel, random, slips = Kernel("poly", 1.0, 0.5, 0.0), np.random.default_rng(0), []
-    while len(slips) < 30:
-        a = random.normal(size=2)
-        points = np.array([a, [a[1], -a[0]]]) * (1.0 + random.uniform(-1e-15, 1e-15, (2, 1)))
-        pairs = zip(*points.tolist(), strict=True)
-        exact = sum((Fraction(x) * Fraction(y) for x, y in pairs), Fraction(0))
-        if exact < 0 or points[0] @ points[1] < 0.0:  # these have no root, and are refused
-            continue
-        computed = float(expand(kernel, points[:1], points[1:], np.ones(1))[0])
-        bound = float(kernel_errors(kernel, points).bound_expansion(np.array([0.0, 1.0]), UNIT)[0])
-        slips.append(abs(computed - math.sqrt(exact)))
-        assert slips[-1] <= bound
-    assert max(slips) > 1e-10  # a bound of some roundings would be refuted

@@ -68,11 +68,6 @@ def test_a_failed_fit_leaves_the_machine_as_it_was(name):
     assert all(after[name] is value for name, value in before.items())
 
 
-def test_attributes_of_an_earlier_fit_do_not_stay():
-    hard = ours.SVC(C=np.inf, gamma=5.0).fit(X, y > 1)
-    assert not hasattr(hard.set_params(C=1.0).fit(X, y > 1), "C_")
-
-
 def test_how_classes_are_shown_may_change_after_the_fit_as_in_scikit_learn():
     model = fitted("SVC")
     assert model.decision_function(X).shape == (150, 3)

@@ -12,7 +12,7 @@ from saddlesvm.kernel import row_blocks as kernel_rows
 from saddlesvm.kernel.mercer import Kernel, expand, resolve_gamma
 from saddlesvm.kernel.row_blocks import RowCache, row_source
 
-METRICS = ["linear", "rbf", "poly", "sigmoid", "laplacian"]
+METRICS = ["linear", "rbf", "poly", "sigmoid"]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_working_rows_are_kernel_values(data, metric, dtype, shift):
     np.testing.assert_allclose(part, exact[np.ix_(keep[[0, 4]], keep)], atol=2**-24 * 128 * np.abs(exact).max())
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3, 4, 7, 2.5])
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 4, 7])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_powers_are_those_of_scikit_learn(data, degree, form):
     A, B = form(np.abs(data[0][:130])), form(np.abs(data[0][100:]))
@@ -86,8 +86,8 @@ def test_large_exponents_are_computed_in_float64():
 
 def test_cache_is_bounded_and_drops_the_least_recently_used(data):
     X = data[0]
-    exact = rbf_kernel(X, gamma=0.1) + 2.0
-    cache = RowCache(row_source(Kernel("rbf", 0.1), X), 10 * 300 * 4 / 2**20, offset=2.0)
+    exact = rbf_kernel(X, gamma=0.1)
+    cache = RowCache(row_source(Kernel("rbf", 0.1), X), 10 * 300 * 4 / 2**20)
     assert cache.capacity == 10
     assert cache.table.nbytes <= 10 * 300 * 4
     cache.fetch(np.arange(8))
@@ -123,15 +123,14 @@ def test_expansion_is_the_kernel_matrix_times_coefficients(data, metric):
     expected = kernel(X, X[:20]) @ coefficients
     np.testing.assert_allclose(expand(kernel, X, X[:20], coefficients), expected, rtol=1e-10, atol=1e-12)
     sparse_X = sparse.csr_array(X)
-    if metric != "laplacian":
-        np.testing.assert_allclose(expand(kernel, sparse_X, sparse_X[:20], coefficients), expected, rtol=1e-9)
+    np.testing.assert_allclose(expand(kernel, sparse_X, sparse_X[:20], coefficients), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
     ("kernel", "definite"),
     [
         (Kernel("poly", 0.5, 2, 0.0), True), (Kernel("poly", 0.5, 2, -0.5), False),
-        (Kernel("poly", -0.5, 2, 1.0), False), (Kernel("poly", 0.5, 1.5, 1.0), False),
+        (Kernel("poly", -0.5, 2, 1.0), False),
         (Kernel("rbf", 0.5), True), (Kernel("rbf", -0.5), False), (Kernel("linear"), True), (Kernel("sigmoid"), False),
     ],
 )  # fmt: skip

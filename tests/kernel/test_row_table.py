@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from saddlesvm.kernel.kernel_errors import kernel_errors
 from saddlesvm.kernel.mercer import Kernel, gram
-from saddlesvm.kernel.row_table import ABSENT, HELD, NEEDED, RowTable, has_rows, holds
+from saddlesvm.kernel.row_table import ABSENT, HELD, NEEDED, RowTable, holds
 
 KERNELS = [Kernel("linear"), Kernel("rbf", 0.3), Kernel("poly", 0.2, 3, 1.0), Kernel("sigmoid", 0.1, 3, 0.5)]
 
@@ -61,9 +61,3 @@ def test_values_beyond_every_number_are_left_to_the_checked_function() -> None:
     assert not holds(made.table, 0)
     with pytest.raises(ValueError, match="not finite"), np.errstate(all="ignore"):
         made.fetch(np.array([0]))
-
-
-def test_kernels_of_other_functions_have_no_table() -> None:
-    assert all(has_rows(kernel) for kernel in KERNELS)
-    assert not any(has_rows(Kernel(name)) for name in ("laplacian", "precomputed", "cosine"))
-    assert not has_rows(Kernel("poly", 1.0, 2.5))

@@ -35,7 +35,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 def fits_of(data, kernel=KERNELS[0], loss="hinge", weights=None, tol=1e-3) -> tuple[Fits, KernelRows]:
     X, y = data
-    options = {"weights": weights, "intercept": "free", "scale": 1.0, "cache_size": 200.0, "C": 2.0}
+    options = {"weights": weights, "intercept": "free", "cache_size": 200.0, "C": 2.0}
     facts = KernelFacts(gram(kernel, X), kernel_errors(kernel, X))
     rows = KernelRows(X=X, kernel=kernel, loss=make_loss(loss), options=options, facts=facts)
     problems = Pairs(y, np.unique(y))

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from saddlesvm import SVC, SVR, NotCertifiedWarning, NuSVC, OneClassSVM
 from saddlesvm.kernel.kernel_errors import kernel_errors
-from saddlesvm.kernel.mercer import Kernel, expand
+from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.problem.bounds import UNIT
 
 N, D = 16, 3
@@ -42,7 +41,7 @@ def exact_objective(model: Any, rows: np.ndarray) -> Fraction:
     scores = []
     for one in values:
         inner = [sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0)) for other in values]
-        powers = [(gamma * product + coef0) ** int(kernel.degree) for product in inner]
+        powers = [(gamma * product + coef0) ** kernel.degree for product in inner]
         scores.append(sum((b * k for b, k in zip(beta, powers, strict=True)), Fraction(0)))
     half = sum((b * f for b, f in zip(beta, scores, strict=True)), Fraction(0)) / 2
     offset = Fraction(float(model.intercept_[0]))
@@ -63,38 +62,23 @@ def test_claims_of_polynomial_kernels_are_true_and_do_not_fall_at_other_scales(d
     assert min(claims.values()) >= 0.99 * claims[0]
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "laplacian", "cosine"])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid"])
 @pytest.mark.parametrize("coef0", [0.0, 1.0])
 def test_bounds_on_the_rounding_do_not_fall_at_other_scales(kernel: str, coef0: float) -> None:
     bounds = []
     for power in POWERS:
-        gamma = 2.0 ** (-power if kernel == "laplacian" else -2 * power)
-        errors = kernel_errors(Kernel(kernel, gamma, 3, coef0), np.ldexp(X, power))
+        errors = kernel_errors(Kernel(kernel, 2.0 ** (-2 * power), 3, coef0), np.ldexp(X, power))
         bounds.append(errors.bound_expansion(np.ones(N), UNIT))
     at_one = bounds[POWERS.index(0)]
     assert all((bound >= 0.999 * at_one).all() for bound in bounds)
     assert all((bound <= 1.001 * at_one).all() for bound in bounds[1:])
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csr_matrix])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_cosines_are_the_same_at_every_scale(form: Any, dtype: type) -> None:
-    powers = (-140, -70, 0, 60, 120) if dtype == np.float32 else (-1030, -500, 0, 500, 1020)
-    rows = np.round(X * 8.0)
-    kernel, beta = Kernel("cosine"), np.ones(N)
-    plain = expand(kernel, form(rows), form(rows), beta)
-    for power in powers:
-        moved = form(np.ldexp(rows, power - 4).astype(dtype))
-        np.testing.assert_allclose(expand(kernel, moved, moved, beta), plain, atol=1e-6 if dtype == np.float32 else 0)
-    mixed = form(np.ldexp(rows, np.linspace(-120, 100, N).astype(int)[:, None]).astype(dtype))
-    np.testing.assert_allclose(expand(kernel, mixed, mixed, beta), plain, atol=1e-6 if dtype == np.float32 else 1e-14)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "sigmoid", "cosine", "laplacian", "chi2", "additive_chi2"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "sigmoid"])
 @pytest.mark.parametrize("power", [-1060, -700, -515, -400, 400, 515, 700, 1020])
 @pytest.mark.parametrize("model", [SVC(), NuSVC(nu=0.3), SVR(), OneClassSVM(nu=0.3)], ids=repr)
 def test_extreme_rows_end_with_a_refusal_or_an_outcome(kernel: str, power: int, model: Any) -> None:
-    rows = np.ldexp(np.abs(X) if "chi2" in kernel else X, power)
+    rows = np.ldexp(X, power)
     for gamma in ("scale", 1.0):
         try:
             found = fitted(type(model)(**model.get_params() | {"kernel": kernel, "gamma": gamma, "max_time": 1}), rows)

@@ -158,7 +158,7 @@ def empty_cache(problem: KernelProblem) -> RowCache:
     if problem.views is not None:
         signs = problem.views.signs.astype(np.float32)
         source = SignedRows(source, problem.views.points, signs)
-    return RowCache(source, problem.cache_size, problem.offset)
+    return RowCache(source, problem.cache_size)
 
 
 def take_margins(problem: KernelProblem, state: KernelState, evaluation: KernelEvaluation) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from saddlesvm.data.door import check_design
 from saddlesvm.data.label_checks import (
@@ -26,8 +25,8 @@ from saddlesvm.kernel.kernel_certificate import (
     evaluate_kernel,
     nearest_feasible,
 )
-from saddlesvm.kernel.kernel_fitted import coefficients_of, dense_duals, held_machine
-from saddlesvm.kernel.kernel_machine import KernelMachine, has_hard_margin
+from saddlesvm.kernel.kernel_fitted import coefficients_of, held_machine
+from saddlesvm.kernel.kernel_machine import KernelMachine
 from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.nu_machines import Machine
@@ -116,7 +115,7 @@ def kernel_certificates(
     machine = own._machine()
     # scikit-learn's gamma="scale" does not count row weights.
     kernel = getattr(model, "kernel_", None) or make_kernel(own, X, None)
-    options = {"intercept": own._intercept_kind(), "scale": 1.0, **own._strength()}
+    options = {"intercept": own._intercept_kind(), **own._strength()}
     # A classifier poses a problem for each pair of classes; all others pose one.
     subs: Sequence[SubProblem]
     if hasattr(model, "classes_"):
@@ -177,19 +176,11 @@ def remove_false_bounds(
 
 
 def find_machine(model: Any, name: str) -> Any:
-    """Return the machine of this package, with a finite C, that poses the problem of a model."""
+    """Return the machine of this package that poses the problem of a model."""
     if isinstance(model, KernelMachine):
-        fitted = held_machine(model)
-        if fitted.chosen_C is None:
-            return fitted.template
-        # C=inf was fitted with this finite C.
-        return clone(fitted.template).set_params(C=fitted.chosen_C)
+        return held_machine(model).template
     given = model.get_params(deep=False)
-    machine = KINDS[name](**{option: given[option] for option in POSING if option in given})
-    if has_hard_margin(machine):
-        # A hard margin: any C that no coefficient reaches poses the same problem.
-        machine.C = 2.0 * float(np.abs(dense_duals(model.dual_coef_)).max(initial=1.0))
-    return machine
+    return KINDS[name](**{option: given[option] for option in POSING if option in given})
 
 
 def weigh_by_class(
@@ -215,5 +206,5 @@ def point_of_model(
     beta = machine.rows_of(problem, beta)
     given = None
     if not problem.groups and problem.intercept.constrained:
-        given = np.array([intercept - problem.offset * float(beta.sum())])
+        given = np.array([intercept])
     return KernelPoint(beta, nearest_feasible(problem, beta), given)

@@ -15,7 +15,7 @@ of their kernel rows. More rows are decomposed: a step chooses the most violatin
 those in the cache and among the others, computes the missing kernel rows in one block, solves the
 small problem over the chosen rows on its own kernel matrix, and updates f with a product.
 
-* No or a regularized intercept: a coordinate at a time, with the largest gain
+* No intercept: a coordinate at a time, with the largest gain
   (Shalev-Shwartz and Zhang 2013, "Stochastic dual coordinate ascent", section 2, with greedy
   instead of random choice).
 * Free intercept: two of a group at a time, along the sum that stays: sequential minimal
@@ -202,12 +202,12 @@ class Decomposition(SolverBase):
         before = state.beta[active]
         slots = held.table.slots[active]
         state.beta[active] = self.solve_set(
-            problem, state, active, held.table.values, slots, active, problem.offset
+            problem, state, active, held.table.values, slots, active
         )
         # The other rows' f follows from the coefficients that moved.
         delta = state.beta[active] - before
         moved = np.flatnonzero(delta)
-        state.f += held.sums(active[moved], delta[moved]) + problem.offset * delta.sum()
+        state.f += held.sums(active[moved], delta[moved])
         measure(problem, state)
 
     def solve_set(
@@ -218,7 +218,6 @@ class Decomposition(SolverBase):
         table: np.ndarray,
         slots: np.ndarray,
         columns: np.ndarray,
-        offset: float = 0.0,
     ) -> np.ndarray:
         """Return the best coefficients of a working set, shape (m,), with all others as they are.
 
@@ -230,8 +229,6 @@ class Decomposition(SolverBase):
             Kernel rows by slot.
         slots, columns : int ndarray of shape (m,)
             The slot of each row's kernel row, and the column of the row in it.
-        offset : float
-            Added to the kernel values of the table.
         """
         beta = state.beta[rows]
         # All other rows act through the gradient g = f - y alone.
@@ -239,7 +236,6 @@ class Decomposition(SolverBase):
         starts = np.searchsorted(problem.group_of[rows], np.arange(len(problem.all_groups) + 1))
         box = (state.low[rows], state.high[rows])
         program = program_over(submatrix(table, slots, columns), box, problem.tube, starts)
-        program = program._replace(offset=offset)
         ascend = ascend_pairs if problem.intercept.constrained else ascend_singly
         # Rows of a table: no more work than steps over all rows, so that the linear problem is not
         # put off.
@@ -421,7 +417,6 @@ def whole_program(
         columns=columns,
         signs=signs,
         groups=np.arange(starts.size),
-        offset=problem.offset,
     )
 
 

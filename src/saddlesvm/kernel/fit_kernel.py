@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -35,12 +34,6 @@ from saddlesvm.runtime.clock import seconds_compiling
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
 
-# Outcomes of a fit that a limit or an interrupt ended
-EARLY = (Outcome.TIME_LIMIT, Outcome.EPOCH_LIMIT, Outcome.INTERRUPTED)
-# Values of C that are tried in turn for C=inf, until no dual variable comes near its bound
-STRONGER = (1.0, 1e3, 1e6, 1e9, 1e12)
-UNREACHED = 0.01  # share of its bound that a dual variable may have then (guessed)
-
 
 def fit_kernel(
     template: Estimator,
@@ -68,8 +61,8 @@ def fit_kernel(
     training: Training = template._pose(y, sample_weight, n, loss)
     weights = check_weights(sample_weight, n)
     kernel = make_kernel(template, X, weights)
-    # chosen_C is the finite C that stands for an infinite one; else None.
-    results, C, chosen_C = solve_strongly(template, kernel, X, training, former)
+    strength = template._strength()
+    results = solve_problems(template, kernel, X, training, strength, former)
 
     # The support vectors and their coefficients; those of a classifier class by class.
     pairs = training.problems
@@ -95,8 +88,7 @@ def fit_kernel(
         kernel=kernel,
         vectors=vectors,
         n_rows=n,
-        C=C,
-        chosen_C=chosen_C,
+        C=strength.get("C", 1.0),
         labels=training.labels,
         seconds_compiling=seconds_compiling() - compiled_before,
         **facts,
@@ -110,41 +102,6 @@ def make_kernel(template: Estimator, X: Matrix, weights: np.ndarray | None) -> K
     if not callable(name) and name not in WITHOUT_GAMMA:
         gamma = resolve_gamma(template.gamma, X, weights)
     return Kernel(name, gamma, template.degree, template.coef0)
-
-
-def solve_strongly(
-    template: Estimator,
-    kernel: Kernel,
-    X: Matrix,
-    training: Training,
-    former: KernelFitted | None,
-) -> tuple[list[FitResult], float, float | None]:
-    """Fit every sub-problem; return the results, C, and the C that was tried for C=inf, or None."""
-    strength = template._strength()
-    C = strength.get("C", 1.0)
-    if not math.isinf(C):
-        return solve_problems(template, kernel, X, training, strength, former), C, None
-    # C=inf: raise C until no dual variable comes near its bound C s_i. Without active bounds every
-    # larger C has the same optimum, and so has C=inf.
-    for C in STRONGER:
-        results = solve_problems(template, kernel, X, training, {"C": C}, former)
-        ended_early = any(result.outcome in EARLY for result in results)
-        if ended_early or not are_near_bounds(results, training.weights):
-            return results, C, C
-    raise ValueError(
-        "C=inf asks for a model that keeps every row out of the margin (or inside the tube), "
-        f"and no value of C up to {STRONGER[-1]:g} gives one with this kernel: give a finite C"
-    )
-
-
-def are_near_bounds(results: list[FitResult], weights: np.ndarray | None) -> bool:
-    """Return True if a dual variable of any sub-problem exceeds a small share of its bound."""
-    # alpha is in units of C: the bound of row i is its weight s_i.
-    smallest_bound = 1.0
-    if weights is not None:
-        smallest_bound = float(weights[weights > 0.0].min())
-    limit = UNREACHED * smallest_bound
-    return any(np.abs(result.alpha).max(initial=0.0) > limit for result in results)
 
 
 def solve_problems(
@@ -212,7 +169,6 @@ def make_fits(
         options={
             "weights": training.weights,
             "intercept": template._intercept_kind(),
-            "scale": 1.0,
             "cache_size": cache_size,
             **strength,
         },

@@ -28,7 +28,7 @@ from saddlesvm.kernel.kernel_sums import (
 )
 from saddlesvm.kernel.mercer import expand
 from saddlesvm.kernel.rough_values import rough_expansion
-from saddlesvm.problem.bounds import UNIT, Bounded, gamma
+from saddlesvm.problem.bounds import UNIT, Bounded
 from saddlesvm.problem.certificate import Evaluation, KernelPoint, evaluate
 from saddlesvm.problem.loss import has_array_methods, methods_of
 from saddlesvm.problem.problem import is_classification
@@ -40,8 +40,7 @@ FIRST = np.zeros(1, dtype=np.int64)  # the number of the only problem
 
 @dataclass(frozen=True)
 class KernelEvaluation(Evaluation):
-    """A certified model: `coef` holds beta, `margins` ``K beta`` (virtual feature included, free
-    intercept not).
+    """A certified model: `coef` holds beta, `margins` ``K beta`` without an intercept.
 
     `intercept` is an array of shape (groups,) if the problem has groups.
     """
@@ -109,10 +108,7 @@ def certify_values(
     certificate = certificate_of_sums(
         problem.loss, problem.strength, totals, numbers[0].tolist(), halves
     )
-    # A regularised intercept is the weight of a constant feature: b = offset * sum_i beta_i.
-    intercepts: Any = offsets
-    if not problem.groups:
-        intercepts = float(offsets[0]) + problem.offset * float(beta.sum())
+    intercepts: Any = offsets if problem.groups else float(offsets[0])
     return KernelEvaluation(beta, intercepts, alpha, certificate, function.values)
 
 
@@ -130,8 +126,7 @@ def judged_rows(problem: KernelProblem) -> JudgedRows:
     order = problem.group_order
     totals = [group.intercept.total for group in problem.all_groups]
     ends = np.cumsum([0] + [group.rows.size for group in problem.all_groups])
-    # The lengths include the virtual feature of a regularised intercept.
-    lengths = np.sqrt(problem.sizes_at_rows(problem.errors.lengths) ** 2 + problem.offset)
+    lengths = problem.sizes_at_rows(problem.errors.lengths)
     return JudgedRows(
         groups=ends[None, :],
         totals=np.array([totals], dtype=np.float64),
@@ -202,7 +197,7 @@ def expansion_of(
             problem.kernel, problem.X[points], problem.X[support], point_coefs[support]
         )
         slips[points] = exact[points]
-        return function_of(problem, beta, problem.values_at_rows(values, point_coefs), slips)
+        return function_of(problem, beta, problem.values_at_rows(values), slips)
 
     # float64 values at the support vectors, then at rows that may pay a loss.
     is_exact = np.zeros(values.size, dtype=bool)
@@ -222,14 +217,9 @@ def function_of(
 
     `slips` bound the errors at the points; by default, of values in float64.
     """
-    sizes = np.abs(beta)
-    n = problem.n
     if slips is None:
         slips = problem.errors.bound_expansion(problem.sum_at_points(beta), UNIT)
-    # A regularised intercept adds offset * sum_i beta_i to each value: a sum of n terms, whose
-    # rounding is at most gamma(n + 4) times the sum of their sizes.
-    added = gamma(n + 4.0) * problem.offset * float(sizes.sum())
-    slips = problem.sizes_at_rows(slips) + added
+    slips = problem.sizes_at_rows(slips)
     return FeatureFunction(f, slips, half_square(beta, f, slips))
 
 

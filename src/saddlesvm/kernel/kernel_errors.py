@@ -5,10 +5,8 @@ few more roundings (Higham 2002, "Accuracy and Stability of Numerical Algorithms
 
     linear          |k - k^|  <=  g r_i r_j
     rbf             |k - k^|  <=  g gamma (r_i + r_j)^2    (the parts of distances cancel)
-    poly, p >= 1    |k - k^|  <=  (p + 1) g (gamma r_i r_j + |c|)^p
-    poly, p < 1     |k - k^|  <=  g^p (gamma r_i r_j + |c|)^p   (its slope at 0 is infinite)
+    poly            |k - k^|  <=  (p + 1) g (gamma r_i r_j + |c|)^p
     sigmoid         |k - k^|  <=  g (gamma r_i r_j + |c|)
-    laplacian, chi2, cosine     <=  2 g          additive chi2  <=  g sqrt(d) (r_i + r_j)
 
 Values of a precomputed kernel or of a function of the user's are the kernel: only sums of them are
 rounded.
@@ -26,7 +24,6 @@ from saddlesvm.kernel.mercer import Kernel, Matrix, in_float64, leaf_of, squares
 
 SLACK = 1.01  # factor for the rounding of the bounds themselves
 TINY = 2.0**-1000  # at least the part of a kernel value that underflows
-LOST = 1e-140  # at least the part of (x - z)^2 / (x + z) that underflows
 DIAGONAL = 32  # rows whose values k(x, x) a function of the user's gives at once
 
 
@@ -80,7 +77,7 @@ class KernelErrors:
             match metric:
                 case "rbf":
                     return np.stack([one, scaled, scaled * scaled])
-                case "poly" | "polynomial":
+                case "poly":
                     return np.stack([one, scaled**self.kernel.degree, nothing])
                 case "sigmoid":
                     return np.stack([one, scaled, nothing])
@@ -115,14 +112,10 @@ class KernelErrors:
                 found[2, 0] = found[0, 2] = g
                 found[1, 1] = 2.0 * g
                 found[0, 0] = 2.0 * g + summed
-            case "poly" | "polynomial":
+            case "poly":
                 p = kernel.degree
                 # (u + v)^p <= 2^(p - 1) (u^p + v^p) takes gamma r_i r_j and |c| apart.
-                power = 0.0
-                if p >= 1.0:
-                    power = (p + 1.0) * g
-                elif p > 0.0:
-                    power = g**p
+                power = (p + 1.0) * g
                 most = max(p, 1.0)
                 share = (power + 16.0 * most * unit + summed) * 2.0 ** (most - 1.0)
                 found[1, 1] = share
@@ -130,15 +123,6 @@ class KernelErrors:
             case "sigmoid":
                 found[1, 1] = g
                 found[0, 0] = g * c + g + summed
-            case "additive_chi2":
-                found[1, 0] = found[0, 1] = (g + summed) * np.sqrt(self.d)
-            case "chi2":
-                # The squares of small differences underflow, which may change the exponent by this
-                # much.
-                lost = abs(kernel.gamma) * self.d * LOST
-                found[0, 0] = 2.0 * g + summed + lost
-            case _:
-                found[0, 0] = 2.0 * g + summed
         found[0, 0] += TINY
         return found
 
@@ -168,18 +152,16 @@ def kernel_errors(kernel: Kernel, X: Matrix) -> KernelErrors:
         lengths = np.sqrt(np.abs(_own_values(kernel, X)))
         return KernelErrors(kernel, d, lengths, lengths)
     radii = SLACK * np.sqrt(np.concatenate([squares_of(part) for part in in_float64(X)]) + 1e-290)
-    return KernelErrors(kernel, d, radii, _lengths(kernel, d, radii))
+    return KernelErrors(kernel, d, radii, _lengths(kernel, radii))
 
 
-def _lengths(kernel: Kernel, d: int, r: np.ndarray) -> np.ndarray:
+def _lengths(kernel: Kernel, r: np.ndarray) -> np.ndarray:
     """Return ``sqrt(k(x, x))``, or more, of rows with these radii."""
     match kernel.metric:
         case "linear":
             return r
-        case "poly" | "polynomial":
+        case "poly":
             return (abs(kernel.gamma) * r * r + abs(kernel.coef0)) ** (0.5 * kernel.degree)
-        case "additive_chi2":
-            return np.sqrt(2.0 * np.sqrt(d) * r)
         case _:
             return np.ones(r.size)
 

@@ -35,7 +35,6 @@ from saddlesvm.kernel.small_pairs import PairsTask, SmallPairs
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
 from saddlesvm.problem.certificate import KernelPoint
-from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.solvers.base import SolverBase
@@ -223,8 +222,7 @@ class KernelRows:
             return False
         weights = options["weights"]
         has_positive_weights = weights is None or bool((weights > 0.0).all())
-        has_free_intercept = make_intercept(options["intercept"], options["scale"]).constrained
-        if not (has_free_intercept and has_positive_weights):
+        if not (options["intercept"] == "free" and has_positive_weights):
             return False
         problems = fits.problems
         if isinstance(problems, Pairs):
@@ -282,11 +280,8 @@ class KernelRows:
         if self.machine is not PLAIN or not is_classification(self.loss):
             return None
         options = self.options
-        # A free intercept b costs nothing. A regularised one belongs to the coefficients: without
-        # them it is zero.
-        charge = np.inf
-        if make_intercept(options["intercept"], options["scale"]).constrained:
-            charge = 0.0
+        # Without an intercept the model is zero; a free one costs nothing.
+        charge = 0.0 if options["intercept"] == "free" else np.inf
         model = WithoutWeights(
             loss=self.loss,
             C=options.get("C"),

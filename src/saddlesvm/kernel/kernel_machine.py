@@ -7,7 +7,6 @@ to functions of it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -23,10 +22,10 @@ from saddlesvm.kernel.kernel_fitted import held_machine, weigh_features
 from saddlesvm.kernel.nu_machines import PLAIN, Machine
 from saddlesvm.problem.loss import Loss
 from saddlesvm.runtime.allowed import (
+    COUNT,
     FINITE,
     NO_LIMIT,
     NOT_NEGATIVE,
-    NUMBER,
     POSITIVE,
     TRUTH,
     Allowed,
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 OF_KERNELS = {
     "kernel": either(names(*KERNEL_NAMES), Allowed("a function of two matrices", callable)),
     "gamma": either(names("scale", "auto"), NOT_NEGATIVE),
-    "degree": NOT_NEGATIVE,
+    "degree": COUNT,
     "coef0": FINITE,
     "cache_size": POSITIVE,
     "max_iter": NO_LIMIT,
@@ -58,7 +57,7 @@ class KernelMachine(Estimator):
     """The base class of SVC, NuSVC, SVR, NuSVR and OneClassSVM; SVC describes the options."""
 
     kernel: KernelName | Callable[..., Any] = "rbf"
-    degree: float = 3
+    degree: int = 3
     gamma: Literal["scale", "auto"] | float = "scale"
     coef0: float = 0.0
     tol: float = 1e-3
@@ -97,8 +96,7 @@ class KernelMachine(Estimator):
         ------
         ValueError
             Invalid data or options. The message names what was found and what is allowed. Also with
-            an infinite C if the classes cannot be separated; with NuSVC if nu is larger than the
-            smaller class of a pair allows.
+            NuSVC if nu is larger than the smaller class of a pair allows.
 
         Warns
         -----
@@ -170,16 +168,3 @@ class KernelMachine(Estimator):
     def _pose(self, y: Any, sample_weight: ArrayLike | None, n: int, loss: Loss) -> Training:
         """Return the sub-problems of n rows with these labels or targets."""
         raise NotImplementedError(f"{type(self).__name__} has no _pose")
-
-    def _strength(self) -> dict[str, float]:
-        """Return C or lam, checked; C is infinite for a hard margin."""
-        if has_hard_margin(self):
-            return {"C": math.inf}
-        return super()._strength()
-
-
-def has_hard_margin(machine: object) -> bool:
-    """Return True if C is infinite: no row may be inside the margin, or outside the tube."""
-    C = getattr(machine, "C", 1.0)
-    is_infinite = isinstance(C, NUMBER) and bool(math.inf == C)
-    return is_infinite and getattr(machine, "lam", None) is None

@@ -184,7 +184,7 @@ class KernelPegasos(SolverBase):
             raise ValueError(
                 "kernel Pegasos does not solve the machines with nu: use solver='auto'"
             )
-        cache = RowCache(problem.row_source, problem.cache_size, problem.offset)
+        cache = RowCache(problem.row_source, problem.cache_size)
         # A batch needs the kernel rows of all its violations at once.
         if cache.capacity < min(self.batch_size, problem.n):
             raise ValueError(

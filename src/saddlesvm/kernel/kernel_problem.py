@@ -30,7 +30,7 @@ from scipy import sparse
 from saddlesvm.kernel.kernel_errors import KernelErrors, kernel_errors
 from saddlesvm.kernel.mercer import Kernel, Matrix, expand, gram
 from saddlesvm.kernel.row_blocks import RowSource, row_source
-from saddlesvm.kernel.row_table import RowTable, has_rows
+from saddlesvm.kernel.row_table import RowTable
 from saddlesvm.problem.intercepts import Group, Intercept, InterceptName, make_intercept
 from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
@@ -40,8 +40,6 @@ from saddlesvm.problem.terms import Pointwise, box_of
 FEW = 512  # points whose kernel matrix is held whole, in float64: 2 MB
 # Rows of a problem that holds its kernel rows in float64, if the cache has room (measured)
 MIDDLE = 4096
-# Kernels that a matrix product computes
-PRODUCTS = ("linear", "rbf", "poly", "polynomial", "sigmoid", "cosine")
 
 
 class Views(NamedTuple):
@@ -78,7 +76,7 @@ class KernelFacts(NamedTuple):
     Attributes
     ----------
     gram : ndarray of shape (points, points), float64
-        The kernel matrix, without what an intercept adds.
+        The kernel matrix.
     errors : KernelErrors
     """
 
@@ -92,7 +90,7 @@ class KernelFacts(NamedTuple):
 
 def can_share_matrix(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
     """Return True if the kernel matrix fits into the cache, and takes a matrix product."""
-    return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.metric in PRODUCTS
+    return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.has_products
 
 
 def has_kernel_solver(loss: object) -> bool:
@@ -144,7 +142,7 @@ class KernelProblem(Weighted):
     n_lambda : int
         Number of rows that define ``lambda = 1 / (n C)``: all of them, and rows of weight zero
         that were left out.
-    intercept : Absent, Regularized or Free
+    intercept : Absent or Free
     cache_size : float
         Megabytes for rows of the kernel matrix.
     uses_lambda : bool
@@ -187,11 +185,6 @@ class KernelProblem(Weighted):
     def strength(self) -> Strength:
         """C, lambda and the form in which objectives are reported."""
         return Strength(self.C, self.n_lambda, self.uses_lambda)
-
-    @property
-    def offset(self) -> float:
-        """The constant that a regularised intercept adds to every kernel value."""
-        return self.intercept.in_kernel
 
     @property
     def penalty(self) -> Penalty:
@@ -265,7 +258,7 @@ class KernelProblem(Weighted):
 
     @cached_property
     def table(self) -> RowTable | None:
-        """Return the table of kernel rows, without an intercept's part; None for many points.
+        """Return the table of kernel rows; None for many points.
 
         It holds all rows if the points are few, or share the matrix with other problems. With some
         thousand points it holds the rows that were needed.
@@ -277,7 +270,7 @@ class KernelProblem(Weighted):
             return RowTable.from_matrix(gram(self.kernel, self.X))
         # float64 values, and a cache in units of 2^20 bytes.
         fits = self.n <= MIDDLE and 8.0 * points**2 <= self.cache_size * 2**20
-        if fits and has_rows(self.kernel):
+        if fits and self.kernel.has_products:
             return RowTable(self.kernel, self.X)
         return None
 
@@ -300,7 +293,7 @@ class KernelProblem(Weighted):
         return sizes if self.views is None else sizes[self.views.points]
 
     def margins(self, beta: np.ndarray) -> np.ndarray:
-        """Return ``f = K beta`` in float64, virtual feature included, for one or more beta.
+        """Return ``f = K beta`` in float64 for one or more beta.
 
         The last result is kept: a run may begin, be certified and end at the same point.
         """
@@ -323,12 +316,11 @@ class KernelProblem(Weighted):
             f = expand(self.kernel, self.X, self.kernel.centres(self.X, support), beta[support])
         else:
             f = self.table.sums(support, beta[support])
-        return self.values_at_rows(f, beta)
+        return self.values_at_rows(f)
 
-    def values_at_rows(self, f: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        """Return values at the points for the rows, with the part of a regularised intercept."""
-        found = f + self.offset * beta.sum(axis=0)
-        return found if self.views is None else self.views.values_at_rows(found)
+    def values_at_rows(self, f: np.ndarray) -> np.ndarray:
+        """Return values at the points for the rows."""
+        return f if self.views is None else self.views.values_at_rows(f)
 
     def points_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the points of some rows."""
@@ -353,7 +345,6 @@ def make_kernel_problem(
     weights: np.ndarray | None = None,
     members: np.ndarray | None = None,
     intercept: InterceptName | Intercept = "free",
-    scale: float = 1.0,
     cache_size: float = 200.0,
     facts: KernelFacts | None = None,
 ) -> tuple[KernelProblem, np.ndarray]:
@@ -367,9 +358,7 @@ def make_kernel_problem(
         Not negative; rows of weight zero are left out.
     members : ndarray, optional
         Ascending row numbers; all rows when left out.
-    intercept : {"none", "regularized", "free"} or an intercept
-    scale : float, default=1.0
-        Value of the virtual constant feature of an intercept that is given by name.
+    intercept : {"none", "free"} or an intercept
     facts : KernelFacts, optional
         Of all rows.
 
@@ -379,7 +368,7 @@ def make_kernel_problem(
         The loss has no kernel solver, the intercept is unknown, or C and lam do not fit together.
     """
     check_kernel_loss(loss)
-    kind = make_intercept(intercept, scale)
+    kind = make_intercept(intercept, 1.0)
     chosen = members
     if chosen is None:
         chosen = np.arange(y.size)

@@ -19,8 +19,6 @@ Nocedal and Wright (2006), "Numerical Optimization", section 16.5.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy import sparse
 from scipy.linalg.lapack import dposv, dpstrf
@@ -77,7 +75,6 @@ def linear_dual(problem: KernelProblem, relative_gap: float) -> np.ndarray | Non
     weights = None
     if problem.weights.size:
         weights = problem.weights
-    # The factor holds a regularised intercept; a free one stays an intercept of the linear problem.
     intercept: Intercept = Absent()
     if problem.intercept.constrained:
         intercept = problem.intercept
@@ -98,10 +95,8 @@ def factor_of(problem: KernelProblem) -> np.ndarray:
     X = problem.X
     if not is_linear(problem) or X.shape[1] >= problem.n:
         assert problem.gram is not None
-        return factor(problem.gram + problem.offset)
+        return factor(problem.gram)
     rows = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-    if problem.offset:
-        rows = np.hstack([rows, np.full((problem.n, 1), math.sqrt(problem.offset))])
     return np.ascontiguousarray(rows)
 
 
@@ -135,7 +130,7 @@ def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
         low = np.where(beta > 0.0, 0.0, low)
         high = np.where(beta < 0.0, 0.0, high)
     total = problem.C * problem.intercept.total
-    largest = float(held.table.diagonal.max()) + problem.offset
+    largest = float(held.table.diagonal.max())
     full_steps = 0
     while full_steps < TURNS:
         free = np.flatnonzero(
@@ -145,9 +140,8 @@ def solve_free_rows(problem: KernelProblem, beta: np.ndarray) -> np.ndarray:
             break
         # The right-hand side: the slope of the dual along each free variable.
         rows = held.rows(free)
-        f = rows @ beta + problem.offset * beta.sum()
-        slope = problem.y[free] - f - problem.tube * np.sign(beta[free])
-        K = rows[:, free] + problem.offset
+        slope = problem.y[free] - rows @ beta - problem.tube * np.sign(beta[free])
+        K = rows[:, free]
         K.flat[:: free.size + 1] += RIDGE * largest
         # With a free intercept the sum of beta is given: the step makes up for what it lacks.
         lacking = None

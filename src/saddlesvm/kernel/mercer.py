@@ -1,9 +1,9 @@
 """Mercer kernels: their functions, their parameters, and sums of them over support vectors, in
 float64.
 
-The functions are as in :mod:`sklearn.metrics.pairwise`. The usual kernels are written out here,
-because scikit-learn's checks of arguments take longer than a small block of values. Certificates
-and predictions use the values computed here, in float64;
+The functions are those of :mod:`sklearn.svm`, written out here, because the checks of arguments in
+:mod:`sklearn.metrics.pairwise` take longer than a small block of values. Certificates and
+predictions use the values computed here, in float64;
 :mod:`saddlesvm.kernel.row_blocks` computes the float32 rows that steer a solver, and
 :mod:`saddlesvm.kernel.rough_values` float32 values with bounds on their errors.
 """
@@ -17,8 +17,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from sklearn import config_context
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.extmath import safe_sparse_dot
 
 from saddlesvm.runtime.compiled import kernel as compiled
@@ -26,18 +24,13 @@ from saddlesvm.runtime.exp_log import exp_of_negative
 
 Matrix: TypeAlias = Any  # a dense array, a CSR matrix or a CSR array
 
-KERNELS: tuple[str, ...] = (*sorted(set(PAIRWISE_KERNEL_FUNCTIONS)), "precomputed")
 # Share of non-zeros above which dense arithmetic on a sparse matrix is faster (measured)
 WORTH_DENSE = 0.05
 BLOCK_VALUES = 2**21  # values of a float64 block of the kernel matrix
 HUGE = 1e300  # an exponent of the radial kernel, or a value, whose sums may overflow
-SMALL_ENTRY = 1e-15
-LARGE_ENTRY = 1e15  # of a row, whose squares float32 holds with all digits
 STRIPE = 64  # rows of a kernel matrix that are worked on while they are in the cache
 FEW_VALUES = 2**13  # values of the radial kernel, up to which NumPy's exponential is quick enough
-WITHOUT_GAMMA = ("linear", "cosine", "additive_chi2", "precomputed")
-POWERS = ("poly", "polynomial")
-OF_PRODUCTS = ("linear", "rbf", "sigmoid", *POWERS)
+WITHOUT_GAMMA = ("linear", "precomputed")
 
 
 @dataclass(frozen=True)
@@ -47,15 +40,17 @@ class Kernel:
     Attributes
     ----------
     metric : str or callable
-        A name of :data:`KERNELS`, or a function of two matrices that gives the matrix of kernel
-        values.
-    gamma, degree, coef0 : float
+        "linear", "poly", "rbf", "sigmoid", "precomputed", or a function of two matrices that gives
+        the matrix of kernel values.
+    gamma, coef0 : float
         Parameters of the kernels that have them; ignored by the others.
+    degree : int
+        Of the polynomial kernel.
     """
 
     metric: str | Callable[..., Any] = "rbf"
     gamma: float = 1.0
-    degree: float = 3
+    degree: int = 3
     coef0: float = 0.0
 
     @property
@@ -64,15 +59,16 @@ class Kernel:
         return self.metric == "precomputed"
 
     @property
+    def has_products(self) -> bool:
+        """Whether a matrix product of the rows gives its values."""
+        return not (self.precomputed or callable(self.metric))
+
+    @property
     def definite(self) -> bool:
         """Whether all matrices of its values are positive semi-definite, by name and parameters."""
-        if self.metric in ("poly", "polynomial"):
-            return (
-                min(self.gamma, self.coef0, self.degree) >= 0.0 and float(self.degree).is_integer()
-            )
-        return self.metric in ("linear", "cosine") or (
-            self.metric in ("rbf", "laplacian", "chi2") and self.gamma >= 0.0
-        )
+        if self.metric == "poly":
+            return min(self.gamma, self.coef0) >= 0.0
+        return self.metric == "linear" or (self.metric == "rbf" and self.gamma >= 0.0)
 
     @property
     def name(self) -> str:
@@ -108,21 +104,9 @@ class Kernel:
 
     def _values(self, A: Matrix, centres: Any) -> np.ndarray:
         """Return the values, not checked to be finite."""
-        if not callable(self.metric):
-            A, centres = _of_used_columns(A, centres)
-        if self.metric == "cosine":
-            A = moderate_rows(A)
-            centres = moderate_rows(centres)
         # A function of products x'z: a matrix product, then the function of it.
-        if self.metric in OF_PRODUCTS and (self.metric not in POWERS or _is_whole(self.degree)):
-            return self._of_products(A, centres)
-        # Any other kernel with a name: scikit-learn computes it.
         if not callable(self.metric):
-            parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-            with config_context(assume_finite=True):
-                return pairwise_kernels(
-                    A, centres, metric=self.metric, filter_params=True, **parameters
-                )
+            return self._of_products(*_of_used_columns(A, centres))
         # A function of the user.
         given = self.metric(A, centres)
         values = np.asarray(given.toarray() if sparse.issparse(given) else given, dtype=np.float64)
@@ -149,39 +133,11 @@ class Kernel:
             values *= number(self.gamma)
             values += number(self.coef0)
             np.tanh(values, out=values)
-        elif self.metric in POWERS:
+        elif self.metric == "poly":
             with np.errstate(over="ignore"):  # values that are not finite are refused
                 for start in range(0, values.shape[0], STRIPE):
-                    _polynomial(
-                        values[start : start + STRIPE], self.gamma, self.coef0, int(self.degree)
-                    )
+                    _polynomial(values[start : start + STRIPE], self.gamma, self.coef0, self.degree)
         return values
-
-
-def moderate_rows(X: Matrix) -> Matrix:
-    """Return `X`, or a copy with extreme rows scaled by powers of two, whose squares are finite.
-
-    The direction of a row, which is all that a cosine needs, stays exactly the same.
-    """
-    largest = abs(X).max(axis=1)
-    if sparse.issparse(largest):
-        largest = largest.toarray()
-    largest = np.asarray(largest).ravel()
-    extreme = (largest > 0.0) & ~((largest > SMALL_ENTRY) & (largest < LARGE_ENTRY))
-    if not extreme.any():
-        return X
-    # A power of two changes the exponent of a value and none of its digits.
-    exponents = np.where(extreme, -np.frexp(largest.astype(np.float64))[1], 0)
-    if sparse.issparse(X):
-        lengths = np.diff(X.indptr)
-        data = np.ldexp(X.data[: X.nnz].astype(np.float64), np.repeat(exponents, lengths))
-        return type(X)((data, X.indices[: X.nnz], X.indptr), shape=X.shape)
-    return np.ldexp(X.astype(np.float64), exponents[:, None])
-
-
-def _is_whole(degree: float) -> bool:
-    """Return True if a degree is a positive whole number."""
-    return degree >= 1 and float(degree).is_integer()
 
 
 def squares_of(X: Matrix) -> np.ndarray:
@@ -237,6 +193,9 @@ def radial(products: np.ndarray, own: np.ndarray, others: np.ndarray) -> np.ndar
 
 def _polynomial(products: np.ndarray, gamma: float, coef0: float, p: int) -> None:
     """Write ``(gamma products + coef0) ** p`` over the products, by log2(p) multiplications."""
+    if p == 0:
+        products[:] = 1.0
+        return
     number = products.dtype.type
     products *= number(gamma)
     products += number(coef0)

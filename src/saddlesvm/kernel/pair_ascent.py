@@ -70,8 +70,6 @@ class QuadraticProgram(NamedTuple):
         -1.0 and 1.0: the kernel value of two rows is that of their points times both signs.
     groups : ndarray of shape (groups + 1,)
         First part of each group, and the number of parts.
-    offset : float
-        Added to all kernel values; zero if pairs are moved.
     """
 
     table: KernelTable
@@ -82,7 +80,6 @@ class QuadraticProgram(NamedTuple):
     columns: np.ndarray
     signs: np.ndarray
     groups: np.ndarray
-    offset: float = 0.0
 
 
 def program_over(
@@ -164,7 +161,6 @@ def ascend_singly(
     low = program.low
     high = program.high
     tube = program.tube
-    offset = program.offset
     diagonal = table.diagonal
     for step in range(most):
         # Choose the coordinate with the largest gain, and measure the largest violation.
@@ -177,7 +173,7 @@ def ascend_singly(
             down = slope_down(g[t], beta[t], tube)
             if (up < 0.0 and beta[t] < high[t]) or (down > 0.0 and beta[t] > low[t]):
                 # The minimum along the coordinate: a soft threshold, cut to the box.
-                q = max(diagonal[t] + offset, TAU)
+                q = max(diagonal[t], TAU)
                 aim = soft_threshold(beta[t] - g[t] / q, tube / q)
                 move = min(max(aim, low[t]), high[t]) - beta[t]
                 gain = -move * (g[t] + 0.5 * q * move) - tube * (abs(beta[t] + move) - abs(beta[t]))
@@ -194,7 +190,7 @@ def ascend_singly(
         beta[i] = min(max(beta[i] + s, low[i]), high[i])
         row = table.values[table.slots[i]]
         for t in range(g.size):
-            g[t] += s * (row[t] + offset)
+            g[t] += s * row[t]
     return most
 
 

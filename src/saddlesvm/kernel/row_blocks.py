@@ -167,8 +167,6 @@ class RowCache:
     source : RowSource
     megabytes : float
         Bound on the memory for kernel values. Two rows always fit.
-    offset : float, default=0.0
-        Added to every kernel value: the square of the value of a virtual constant feature.
 
     Attributes
     ----------
@@ -180,13 +178,12 @@ class RowCache:
         Number of kernel values computed so far.
     """
 
-    def __init__(self, source: RowSource, megabytes: float, offset: float = 0.0) -> None:
+    def __init__(self, source: RowSource, megabytes: float) -> None:
         count = max(1, source.count)
         allowed = int(megabytes * 2**20 / BYTES)
         self.buffer: np.ndarray = np.empty(
             max(min(2, count) * count, min(count * count, allowed)), np.float32
         )
-        self.offset = np.float32(offset)
         self.evaluations = 0
         self._arrange(source)
 
@@ -231,7 +228,6 @@ class RowCache:
         else:
             block = np.empty((slots.size, self.source.count), self.buffer.dtype)
         self.source.block(missing, block)
-        block += self.offset
         if not in_place:
             self.table[slots] = block
         self.slot[missing] = slots

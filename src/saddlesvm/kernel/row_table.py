@@ -15,8 +15,6 @@ from scipy import sparse
 
 from saddlesvm.kernel.mercer import (
     HUGE,
-    OF_PRODUCTS,
-    POWERS,
     Kernel,
     Matrix,
     dense_if_quicker,
@@ -127,7 +125,7 @@ class RowTable:
     Parameters
     ----------
     kernel : Kernel
-        A kernel named in :data:`~saddlesvm.kernel.mercer.OF_PRODUCTS`.
+        A kernel of products.
     X : array or CSR matrix of shape (n, d)
 
     Attributes
@@ -203,12 +201,6 @@ class RowTable:
         return self.table.values
 
 
-def has_rows(kernel: Kernel) -> bool:
-    """Return True if a :class:`RowTable` can compute rows of the matrix of a kernel."""
-    whole = float(kernel.degree).is_integer() and kernel.degree >= 1
-    return kernel.metric in OF_PRODUCTS and (whole or kernel.metric not in POWERS)
-
-
 def has_maker(kernel: Kernel, X: Matrix) -> bool:
     """Return True if compiled code computes kernel rows, unless values are too large."""
     return kernel.metric == "rbf" and not sparse.issparse(X) and X.shape[1] <= FEW_FEATURES
@@ -224,4 +216,4 @@ def _diagonal(kernel: Kernel, squares: np.ndarray) -> np.ndarray:
     if kernel.metric == "sigmoid":
         return np.tanh(inner)
     with np.errstate(over="ignore"):  # a row of such values is refused
-        return inner ** int(kernel.degree)
+        return inner**kernel.degree

@@ -271,7 +271,6 @@ def program_of(programs: Programs, k: int, first: int, end: int) -> QuadraticPro
         programs.columns[k],
         programs.signs,
         programs.groups,
-        0.0,
     )
 
 

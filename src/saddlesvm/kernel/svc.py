@@ -27,15 +27,17 @@ from saddlesvm.multiclass.sub_problems import Pairs
 from saddlesvm.problem.losses import Loss, make_loss
 from saddlesvm.runtime.allowed import (
     CLASS_WEIGHT,
-    HARD_STRENGTH,
     LAMBDA,
+    NOTHING,
     NU,
     SEED,
+    STRENGTH,
     TRUTH,
     Allowed,
+    either,
     names,
 )
-from saddlesvm.runtime.option_names import INTERCEPTS, SCORE_SHAPES, Intercept, ScoreShape
+from saddlesvm.runtime.option_names import SCORE_SHAPES, ScoreShape
 
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import LabelsLike, RowsLike
@@ -78,14 +80,12 @@ class SVC(ClassifierMixin, KernelMachine):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the losses. Infinity is the hard margin, which keeps every row outside the margin.
-        The fit then uses a finite C, ``C_``, that no multiplier reaches and whose optimum is the
-        same.
+        Weight of the losses. A C that no coefficient reaches, such as 1e6, gives the hard margin.
     kernel : str or callable, default="rbf"
-        "linear", "rbf", "poly", "sigmoid", another name of ``sklearn.metrics.pairwise``,
-        "precomputed" (X is then the matrix of kernel values), or a function of two matrices of rows
-        that returns the matrix of kernel values.
-    degree : float, default=3
+        "linear", "rbf", "poly", "sigmoid", "precomputed" (X is then the matrix of kernel values),
+        or a function of two matrices of rows that returns the matrix of kernel values, such as
+        those of ``sklearn.metrics.pairwise``.
+    degree : int, default=3
         Degree of the polynomial kernel.
     gamma : {"scale", "auto"} or float, default="scale"
         ``1 / (d Var(X))`` (weighted if there are sample weights), ``1 / d``, or a value; for
@@ -135,9 +135,9 @@ class SVC(ClassifierMixin, KernelMachine):
     lam : float, optional
         lambda instead of C: :math:`C = 1 / (\lambda n)` for the n rows of each pair. Objectives are
         then reported in the lambda form.
-    intercept : {"free", "regularized", "none"}, default="free"
-        "free": unpenalised, as in scikit-learn's ``SVC``. "regularized": the weight of a constant
-        feature of value 1. "none": no intercept, as in the Pegasos paper.
+    intercept : {"free", "none"}, default="free"
+        "free": unpenalised, as in scikit-learn's ``SVC``. "none": no intercept, as in the Pegasos
+        paper.
     warm_start : bool, default=False
         Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller
         gap. A fit that ends at `max_time` goes on in this way; joblib saves it meanwhile.
@@ -167,8 +167,6 @@ class SVC(ClassifierMixin, KernelMachine):
         Rows of X in the fit.
     n_iter_ : int32 ndarray of shape (n_pairs,)
         Epochs of each pair.
-    C_ : float
-        With an infinite C: the finite C that was used.
     certificate_ : Certificate
         Primal, dual and gap, summed over the pairs. Without a dual bound if the kernel is not
         positive semi-definite.
@@ -202,12 +200,12 @@ class SVC(ClassifierMixin, KernelMachine):
     random_state: Any = None
     C: float = 1.0
     lam: float | None = None
-    intercept: Intercept = "free"
+    intercept: Literal["free", "none"] = "free"
 
     _allowed: ClassVar[dict[str, Allowed]] = (
         KernelMachine._allowed
         | OF_CLASSIFIERS
-        | {"C": HARD_STRENGTH, "lam": LAMBDA, "intercept": names(*INTERCEPTS)}
+        | {"C": either(STRENGTH, NOTHING), "lam": LAMBDA, "intercept": names("free", "none")}
     )
 
     def decision_function(self: Any, X: RowsLike) -> np.ndarray:

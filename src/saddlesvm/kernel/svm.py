@@ -20,7 +20,7 @@ from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import make_loss
 from saddlesvm.problem.residual_losses import RegressionLoss
-from saddlesvm.runtime.allowed import HARD_STRENGTH, NOT_NEGATIVE, NU, STRENGTH, Allowed
+from saddlesvm.runtime.allowed import NOT_NEGATIVE, NU, STRENGTH, Allowed
 
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import LabelsLike, RowsLike
@@ -94,7 +94,7 @@ callbacks, warm_start
 
     C: float = 1.0
     _allowed: ClassVar[dict[str, Allowed]] = KernelMachine._allowed | {
-        "C": HARD_STRENGTH,
+        "C": STRENGTH,
         "epsilon": NOT_NEGATIVE,
     }
     epsilon: float = 0.1

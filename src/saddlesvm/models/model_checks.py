@@ -16,8 +16,9 @@ from scipy import sparse
 
 from saddlesvm.data.archives import is_finite, matches, shorten_text
 from saddlesvm.fit.outcome import Outcome
-from saddlesvm.kernel.mercer import KERNELS, Kernel
+from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.problem.certificate import Certificate
+from saddlesvm.runtime.option_names import KERNEL_NAMES
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -75,7 +76,7 @@ META = {
     "certificates": [is_certificate],
     "trace": [{str: (None, bool, int, float, str)}],
     "outcome": ("", *(str(outcome) for outcome in Outcome)),
-    "kernel": (None, KERNEL_FIELDS | {"metric": tuple(KERNELS)}),
+    "kernel": (None, KERNEL_FIELDS | {"metric": KERNEL_NAMES, "degree": int}),
 }
 
 

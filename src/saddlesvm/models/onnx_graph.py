@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["to_onnx"]
 
-KERNELS = ("linear", "rbf", "poly", "polynomial", "sigmoid")
+KERNELS = ("linear", "rbf", "poly", "sigmoid")
 MACHINES = (
     (SVC, svm.SVC),
     (NuSVC, svm.NuSVC),
@@ -242,10 +242,7 @@ def _kernel_machine(model: Estimator, kind: type[BaseEstimator]) -> BaseEstimato
         raise ValueError(
             "ONNX has no counterpart for break_ties=True with more than two classes: fit without it"
         )
-    name = "poly" if kernel.name == "polynomial" else kernel.name
-    if name == "poly" and not float(kernel.degree).is_integer():
-        raise ValueError(f"the degree of the kernel is {kernel.degree:g}; ONNX has whole ones only")
-    made = kind(kernel=name, degree=int(kernel.degree), gamma=kernel.gamma, coef0=kernel.coef0)
+    made = kind(kernel=kernel.name, degree=kernel.degree, gamma=kernel.gamma, coef0=kernel.coef0)
     # Set what a fit of scikit-learn sets, because converters to ONNX read it.
     dual = dense_weights(model.dual_coef_)
     made.support_ = np.asarray(model.support_, dtype=np.int32)

@@ -94,11 +94,6 @@ class Intercept:
         return 0.0
 
     @property
-    def in_kernel(self) -> float:
-        """The amount that the intercept adds to every kernel value."""
-        return 0.0
-
-    @property
     def block_intercept(self) -> Intercept:
         """The intercept of a block's problem, with the dual variables of other rows fixed."""
         return self
@@ -168,11 +163,6 @@ class Regularized(Intercept):
     """The weight of a virtual feature of value `scale`, penalised as LIBLINEAR does."""
 
     name: ClassVar[InterceptName] = "regularized"
-
-    @property
-    def in_kernel(self) -> float:
-        """The square of the virtual feature."""
-        return self.scale**2
 
 
 @dataclass(frozen=True)

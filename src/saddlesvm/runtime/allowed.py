@@ -220,7 +220,6 @@ DUAL = Allowed(
 VERBOSE = numbers("a whole number of at least 0, True or False", 0, kinds=(*WHOLE, np.bool_))
 LAMBDA = either(STRENGTH, NOTHING)
 NO_LIMIT = either(numbers("-1", -1, -1), LIMIT)  # as scikit-learn's kernel machines say it
-HARD_STRENGTH = either(STRENGTH, numbers("inf", math.inf, finite=False), NOTHING)
 SEED = Allowed("None, a whole number from 0 to 2^32 - 1, or a numpy.random.RandomState", _is_seed)
 CLASS_WEIGHT = either(names("balanced"), instances("a dict of factors by label", Mapping), NOTHING)
 MEMORY = either(numbers("bytes", 0.0), instances("text such as '512M' or '1.5G'", str), NOTHING)

@@ -16,18 +16,7 @@ SolverName: TypeAlias = Literal["auto", "dcd", "sdca", "pegasos", "newton", "blo
 KernelSolver: TypeAlias = Literal["auto", "kernel-pegasos"]
 ClusterSolver: TypeAlias = Literal["auto", "newton", "gather"]
 Keep: TypeAlias = Literal["best", "last"]
-KernelName: TypeAlias = Literal[
-    "additive_chi2",
-    "chi2",
-    "cosine",
-    "laplacian",
-    "linear",
-    "poly",
-    "polynomial",
-    "rbf",
-    "sigmoid",
-    "precomputed",
-]
+KernelName: TypeAlias = Literal["linear", "poly", "rbf", "sigmoid", "precomputed"]
 
 MISSING_VALUES = ("error", "drop", "mean", "median")  # what may happen to missing values
 # Other names of losses, some of them scikit-learn's.
