@@ -116,7 +116,9 @@ def test_the_method_is_chosen_by_what_would_travel() -> None:
     assert method(Logistic(), 10**5, 50_000, 1e8) == "gather"
     assert method(Logistic(), 60_000, 100, 5e7) == "newton"
     assert method(Logistic(), 60_000, 1000, 2e6) == "gather"  # fewer bytes than the matrices
-    assert method(Logistic(), 10**9, 50_000, 1e12) == "newton"
+    for solver in ("auto", "newton"):
+        with pytest.raises(ValueError, match=r"memory='953675M'\. Otherwise take fewer features"):
+            method(Logistic(), 10**9, 50_000, 1e12, solver)
     assert method(Hinge(), 10**5, 100, 8e7) == "gather"
     assert method(Hinge(), 10**7, 100, 8e9) == "newton"
     assert method(Hinge(), 10**7, 100, 8e9, free=True) == "newton"

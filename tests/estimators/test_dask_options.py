@@ -197,53 +197,6 @@ def test_partitions_are_not_waited_for_where_no_worker_is_left(monkeypatch: Any)
             LinearSVR().fit(*split(X, np.arange(len(X)) * 1.0))
 
 
-def test_a_worker_that_joins_begins_the_wait_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    idle, now, workers = {"task_counts": {}, "transfer": {}}, [0.0], dict[str, Any]()
-    monkeypatch.setattr(dask_engine, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    still = dask_engine.Standstill(SimpleNamespace(scheduler_info=lambda **_: {"workers": workers}))
-
-    def waited(seconds: float, *names: str) -> float:
-        now[0] += seconds
-        workers.update({name: {"metrics": idle, "last_seen": now[0]} for name in names})
-        return still.seconds()
-
-    assert [waited(0.0), waited(50.0)] == [0.0, 50.0]  # there is no worker
-    assert [waited(5.0, "a"), waited(10.0, "a")] == [0.0, 10.0]  # it has joined, and does nothing
-    assert [waited(1.0, "a", "b"), waited(2.0, "a")] == [0.0, 0.0]  # b has joined, and is not heard of
-
-
-def standing_still(monkeypatch: pytest.MonkeyPatch, times: int) -> list[Any]:
-    """The tasks of the rounds that no worker may take, as many as were asked for: what the scheduler has lost."""
-    monkeypatch.setattr(dask_engine, "PATIENCE", 0.1)
-    lost: list[Any] = []
-    run = DaskEngine.run
-
-    def lose(engine: DaskEngine, work: Any, *arguments: Any) -> Any:
-        if work.__name__ != "answer_pass" or len(lost) == times * len(engine.parts):
-            return run(engine, work, *arguments)
-        lost.append(engine.client.submit(work, *arguments, pure=False, resources={"nobody has": 1}))
-        return lost[-1]
-
-    monkeypatch.setattr(DaskEngine, "run", lose)
-    return lost
-
-
-def test_a_fit_goes_on_where_the_scheduler_loses_tasks(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = data([0.0])
-    A, b = split(X, y)
-    lost = standing_still(monkeypatch, 1)
-    model = LinearSVC(C=0.002, solver="newton", random_state=0).fit(A, b)
-    assert lost and model.outcome_ is Outcome.CERTIFIED
-
-
-def test_a_cluster_that_loses_every_task_counts_as_lost(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = data([0.0])
-    A, b = split(X, y)
-    standing_still(monkeypatch, 100)
-    with pytest.raises(ClusterLostError, match="no worker did anything for 0 s, 3 times"):
-        LinearSVC(C=0.002, solver="newton", random_state=0).fit(A, b)
-
-
 BEGUN = threading.Event()  # set by the tasks below, whose workers are in this process
 FIT, SETTLE = one_worker.fit_on_worker, over_passes.solve_on_worker
 

@@ -46,7 +46,7 @@ class Way:
 
 WAYS = {
     "newton": Way(NewtonOnFiles(), SMOOTH, 1e-7, 20, options=UNEQUAL),
-    "newton without room for a matrix": Way(NewtonOnFiles(memory=0.0), SMOOTH, 1e-7, 60, sparse=True, options=UNEQUAL),
+    "newton, sparse rows": Way(NewtonOnFiles(), SMOOTH, 1e-7, 20, sparse=True, options=UNEQUAL),
     "active set": Way(NewtonOnFiles(), KINKED, 1e-6, 60, (0.01, 1.0, 1e3), options=NARROW),
 }
 ALL = [

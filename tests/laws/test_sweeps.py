@@ -97,8 +97,6 @@ def sweeps() -> Iterator[tuple[str, Sweeps]]:
         once = 0 if intercept == "regularized" else None
         limits = Limits(tol=1e-6, max_epochs=40)
         yield f"newton, {intercept}", Sweeps(hard, NewtonOnFiles(), limits, (1, 5, 7), passes=once)
-        wide = Sweeps(hard, NewtonOnFiles(memory=0.0), Limits(tol=1e-6, max_epochs=120), (1, 7, 11, 15, 20))
-        yield f"newton without room for a matrix, {intercept}", wide
     many = two_classes(Logistic(), 6000, 35, C=10.0)
     yield "drawn rows", Sweeps(many, NewtonOnFiles(), Limits(tol=1e-6, max_epochs=30), (11,))
     kept = int(0.3 * 2400 * (4 * 6 + KEPT_BYTES + CLASS_BYTES * 4))

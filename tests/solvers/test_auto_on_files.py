@@ -30,5 +30,12 @@ def test_blocks_serve_if_there_is_no_room_for_newtons_method_or_the_active_set(l
 
 
 def test_a_solver_that_is_named_is_taken() -> None:
-    assert isinstance(solver_on_files(Newton(), Logistic(), L2(), ROWS, TIGHT), NewtonOnFiles)
+    assert isinstance(solver_on_files(Newton(), Logistic(), L2(), ROWS, ROOMY), NewtonOnFiles)
     assert solver_on_files(DCD(), Hinge(), L2(), ROWS, ROOMY) == DCD()
+
+
+def test_newtons_method_without_room_is_refused_with_the_memory_that_is_enough() -> None:
+    wide = as_rows(np.zeros((10, 2_000)))
+    with pytest.raises(ValueError, match=r"2,000 features for 3 problems: give memory='1467M'"):
+        solver_on_files(Newton(), Logistic(), L2(), wide, 2**30, problems=3)
+    assert isinstance(solver_on_files(Newton(), Logistic(), L2(), wide, 1467 * 2**20, 3), NewtonOnFiles)

@@ -33,7 +33,7 @@ print(model.outcome_, "after", model.n_iter_, "rounds:", model.certificate_)
 
 # %%
 # Predictions for Dask arrays are Dask arrays, computed when they are asked for; the model takes rows in memory, too.
-share = model.score(rows, labels).compute()
+share = model.score(rows, labels)
 print(f"{share:.3f} of the rows right; the same locally: {model.score(X, y):.3f}")
 
 # %%

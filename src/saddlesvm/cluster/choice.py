@@ -72,20 +72,22 @@ def choose_method(solver: str, plan: ClusterPlan, n_bytes: int, memory: int, par
         raise ValueError(
             f"penalty='l1' and penalty='elasticnet' work {together}. Otherwise take penalty='l2'"
         )
-    if solver == "newton":
-        return "newton"
 
     # The rows come together unless the matrices of Newton's rounds are fewer bytes.
     suited = has_small_matrices(plan.loss, plan.n_features, plan.problems)
     matrices = NEWTON_ROUNDS * parts * plan.problems * 8.0 * (plan.n_features + 1) ** 2
-    if fits and not (suited and matrices < n_bytes):
+    if solver == "auto" and fits and not (suited and matrices < n_bytes):
         return "gather"
 
     # The active set needs room for the rows that are free.
     room = room_for_rows(plan.n, n_bytes, plan.problems, memory)
-    if is_smooth(plan.loss) or room >= max(LEAST_ROOM * plan.n, INSIDE * (plan.n_features + 1)):
+    has_room = room >= max(LEAST_ROOM * plan.n, INSIDE * (plan.n_features + 1))
+    if suited or (not is_smooth(plan.loss) and (has_room or solver == "newton")):
         return "newton"
+    instead = "a smooth loss, such as loss='squared_hinge' or 'logistic'"
+    if is_smooth(plan.loss):
+        instead = "fewer features, whose matrices may travel in every round"
     raise ValueError(
         f"loss={loss_name(plan.loss)!r} with {plan.n:,} rows of {plan.n_features:,} features works "
-        f"{together}. Otherwise take a smooth loss, such as loss='squared_hinge' or 'logistic'"
+        f"{together}. Otherwise take {instead}"
     )

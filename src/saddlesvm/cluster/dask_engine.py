@@ -28,8 +28,7 @@ Combine = Callable[[list[Any]], Any]  # makes one result of several
 BRANCHES = 8  # reports that one task adds up; a guess
 POLL = 1.0  # seconds between two looks at whether the cluster is still there; a guess
 GRACE = 10.0  # seconds in which tasks that listen are to end; a guess
-PATIENCE = 60.0  # seconds to wait for a worker, or for one to do anything; a guess
-STANDSTILLS = 3  # times that all workers may stand still in one fit, before the cluster is lost
+PATIENCE = 60.0  # seconds to wait for a worker; a guess
 RETRIES = 2  # times that Dask runs a task again
 # Errors that are raised if results, or the worker that had them, are gone.
 LOSSES = (CancelledError, OSError)
@@ -52,10 +51,6 @@ class ClusterLostError(RuntimeError):
 
     model: Any = None
     solution: Any = None  # the weights and certificates that `model` is made of
-
-
-class StandstillError(OSError):
-    """A task has not ended, and no worker does anything: the scheduler has lost it."""
 
 
 def is_loss(error: BaseException) -> bool:
@@ -104,43 +99,7 @@ def name_losses(client: Client) -> Iterator[None]:
         check_scheduler(client, loss)
         if isinstance(loss, CancelledError):
             raise rows_lost("of a partition") from loss
-        if isinstance(loss, StandstillError):
-            raise ClusterLostError(str(loss)) from loss
         raise
-
-
-class Standstill:
-    """Measures for how long no worker has computed or received anything."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self.since: float | None = None
-        self.heard: dict[str, float] = {}  # when the scheduler had last heard of each worker then
-
-    def seconds(self) -> float:
-        """Return how long the cluster has stood still, with the workers it has now.
-
-        A worker that was not heard of since counts as busy.
-        """
-        workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        if any(is_busy(worker["metrics"]) for worker in workers.values()):
-            self.since = None
-            return 0.0
-        heard = {name: worker["last_seen"] for name, worker in workers.items()}
-        # The wait begins anew if a worker has joined.
-        if self.since is None or heard.keys() - self.heard.keys():
-            self.since = time.monotonic()
-            self.heard = heard
-        if any(seen == self.heard.get(name) for name, seen in heard.items()):
-            return 0.0
-        return time.monotonic() - self.since
-
-
-def is_busy(metrics: dict[str, Any]) -> bool:
-    """Return True if a worker with these metrics computes or receives something."""
-    tasks = metrics.get("task_counts", {})
-    transfers = metrics.get("transfer", {})
-    return bool(tasks.get("executing") or transfers.get("incoming_bytes"))
 
 
 class Persisted:
@@ -197,7 +156,7 @@ class DaskEngine:
         self.has_model = False
         self.stop = threading.Event()  # set by Ctrl-C
         self.halted_at: float | None = None
-        self.standstills = 0
+        self.alone_since: float | None = None  # when there was no worker any more
 
     @property
     def threads(self) -> int:
@@ -210,7 +169,7 @@ class DaskEngine:
 
     def send(self, value: object) -> Any:
         """Put a value on a worker, from which the others take it."""
-        still = Standstill(self.client)
+        self.alone_since = None
         while True:
             try:
                 [there] = self.client.scatter([value], hash=False, timeout=POLL)
@@ -219,7 +178,7 @@ class DaskEngine:
                 raise OSError("a worker has gone while it received data") from error
             except TimeoutError as slow:
                 # There is no worker.
-                self.check_standstill(still, slow)
+                self.check_wait(slow)
             else:
                 return there
 
@@ -288,10 +247,6 @@ class DaskEngine:
             raise workers_lost(loss) from loss
         if not is_loss(loss):
             raise loss
-        if isinstance(loss, StandstillError) and self.standstills >= STANDSTILLS:
-            raise ClusterLostError(
-                f"no worker did anything for {PATIENCE:.0f} s, {STANDSTILLS} times"
-            ) from loss
         # Lost rows end the fit; lost results are computed once more.
         gone = [number for number, part in enumerate(self.parts) if part.status == "cancelled"]
         if gone:
@@ -307,32 +262,35 @@ class DaskEngine:
         ------
         Stopped, OutOfTime
             Ctrl-C was pressed, or the time of the fit is over, and there is nothing to wait for.
-        StandstillError
-            The task has not ended, and no worker has done anything for a while.
+        ClusterLostError
+            There has been no worker for a while.
         """
-        still = Standstill(self.client)
+        self.alone_since = None
         while True:
             left = self.end - time.perf_counter()
             try:
                 return future.result(timeout=min(POLL, left) if left > 0.0 else POLL)
             except TimeoutError as slow:
-                self.check_standstill(still, slow, listens)
+                self.check_wait(slow, listens)
             except UnboundLocalError as cut:
                 # On a busy machine Dask may cancel a wait at its end, but not the task.
                 if not is_loss(cut) or future.cancelled():
                     raise
-                self.check_standstill(still, cut, listens)
+                self.check_wait(cut, listens)
 
-    def check_standstill(self, still: Standstill, slow: Exception, listens: bool = False) -> None:
+    def check_wait(self, slow: Exception, listens: bool = False) -> None:
         """Raise one of the errors of :meth:`result` if a further wait is of no use."""
         self.give_up_in_time(listens, slow)
         check_scheduler(self.client, slow)
-        if still.seconds() <= PATIENCE:
+        if self.client.scheduler_info(n_workers=-1)["workers"]:
+            self.alone_since = None
             return
-        if not still.heard:
+        # The wait begins anew if a worker has joined.
+        now = time.monotonic()
+        if self.alone_since is None:
+            self.alone_since = now
+        if now - self.alone_since > PATIENCE:
             raise ClusterLostError(f"the cluster has had no worker for {PATIENCE:.0f} s") from slow
-        self.standstills += 1
-        raise StandstillError(f"no worker has done anything for {PATIENCE:.0f} s") from slow
 
     def give_up_in_time(self, listens: bool, slow: Exception) -> None:
         """Halt the fit after Ctrl-C or in the end; raise if no result is worth a wait."""

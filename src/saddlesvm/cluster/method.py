@@ -21,7 +21,7 @@ import numpy as np
 from saddlesvm.cluster.tasks import OutOfTime, Stopped, TaskLimit
 from saddlesvm.fit.loop import drive
 from saddlesvm.fit.outcome import Limits, Outcome, StallWatch
-from saddlesvm.problem.bounds import Facts, PointSizes, RowSizes, Sums, largest_among, loss_sizes
+from saddlesvm.problem.bounds import Facts, RowSizes, Sums, largest_among, loss_sizes
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import make_intercept
 from saddlesvm.problem.joint_losses import JointLoss
@@ -35,10 +35,9 @@ if TYPE_CHECKING:
 
 LEAST_SECONDS = 0.01  # seconds for a task, however late it is; a guess
 STALL_ROUNDS = 400  # rounds before which no run counts as stalled; a guess
-# The sizes that bounds on rounding need, of rows and multipliers, as one array.
+# The sizes of the rows that bounds on rounding need: their number, and which are no sums.
 ROW_SIZES = len(RowSizes._fields)
-SIZES = ROW_SIZES + len(PointSizes._fields)
-LARGEST = largest_among(RowSizes, PointSizes)
+LARGEST = largest_among(RowSizes)
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class ClusterPlan:
 
     def facts(self, sizes: np.ndarray) -> Facts:
         """Return the facts that a certificate needs, from the sizes of a problem's rows."""
-        own = RowSizes(*sizes[:ROW_SIZES].tolist())
+        own = RowSizes(*sizes.tolist())
         return Facts(loss_sizes(self.loss, own.rows), self.C, self.regularizer, own)
 
 

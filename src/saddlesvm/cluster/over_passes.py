@@ -2,8 +2,7 @@
 
 No row reaches the client. A round passes over every row on its worker, and certifies a point. The
 client gets a gradient and a matrix for Newton's method
-(:mod:`saddlesvm.solvers.newton_over_passes`); if the matrices are too many bytes, a round is a
-product of the matrix and a vector instead. Piecewise linear losses take the active-set method
+(:mod:`saddlesvm.solvers.newton_over_passes`). Piecewise linear losses take the active-set method
 (:mod:`saddlesvm.solvers.active_set`): the pull of nearly all rows is enough, and the
 free rows, a bounded number, go to one worker, which solves the problem over them and sends back
 weights and the sums of a dual point.
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.cluster.method import LARGEST, SIZES, ClusterMethod, ClusterPlan, Solution
+from saddlesvm.cluster.method import LARGEST, ROW_SIZES, ClusterMethod, ClusterPlan
 from saddlesvm.cluster.partition import Partition
 from saddlesvm.cluster.tasks import NO_LIMIT, TaskLimit, limit_task
 from saddlesvm.fit.outcome import Outcome
@@ -62,8 +61,8 @@ class PassAnswers(NamedTuple):
     ----------
     sums : list of PassSums
         For each problem.
-    sizes : ndarray of shape (problems, SIZES)
-        The sizes that bounds on rounding need, of the rows and of their multipliers.
+    sizes : ndarray of shape (problems, ROW_SIZES)
+        The sizes of the rows that bounds on rounding need.
     """
 
     sums: list[Any]
@@ -73,7 +72,7 @@ class PassAnswers(NamedTuple):
 def answer_pass(part: Partition, order: PassOrder) -> PassAnswers:
     """Answer the questions of a round for the rows of a partition."""
     sums = [question.empty() for question in order.questions]
-    sizes = np.zeros((len(sums), SIZES))
+    sizes = np.zeros((len(sums), ROW_SIZES))
     if not part.size:
         return PassAnswers(sums, sizes)
     # Questions may take rows along: a partition gives up to twice its share, as they are uneven.
@@ -82,7 +81,7 @@ def answer_pass(part: Partition, order: PassOrder) -> PassAnswers:
         if problem.members.size:
             question = order.questions[k].limit_to_share(share)
             question.add_to(sums[k], problem.terms, problem.members, seed=part.number)
-            sizes[k] = *problem.row_sizes, *sums[k].sizes
+            sizes[k] = problem.row_sizes
     return PassAnswers(sums, sizes)
 
 
@@ -130,8 +129,7 @@ def begin_method(plan: ClusterPlan, w: np.ndarray, most: int) -> Any:
     `most` rows may be taken along; see :func:`room_for_rows`.
     """
     if is_smooth(plan.loss):
-        wide = not has_small_matrices(plan.loss, plan.n_features, plan.problems)
-        return NewtonOverPasses.begin(w, plan.n, wide=wide, free=plan.scale if plan.free else 0.0)
+        return NewtonOverPasses.begin(w, plan.n, free=plan.scale if plan.free else 0.0)
     method = ActiveSet.begin(np.zeros(w.size), most, plan.n)
     # A sample of the rows comes first if there is no room for all.
     method.width = np.inf if method.room >= 1.0 else 0.0
@@ -178,7 +176,10 @@ class PassRounds(ClusterMethod):
         for (number, _), solution in zip(orders, solutions, strict=True):
             self.methods[left[number]].learn_from_solution(self.setting, solution)
 
-        self.certify_points(left, answers)
+        for number, k in enumerate(left):
+            method = self.methods[k]
+            facts = self.plan.facts(answers.sizes[number])
+            self.certify_problem(k, method.bound_sums(facts), method.model)
         # The active set goes on where steps of Newton's method overshoot.
         for k in np.flatnonzero(self.live).tolist():
             method = self.methods[k]
@@ -206,35 +207,3 @@ class PassRounds(ClusterMethod):
         method = self.methods[k]
         has_ended = method.ended and not isinstance(method, ActiveSet)
         return bool(has_ended or super().is_limited(k))
-
-    def certify_points(self, problems: list[int], answers: PassAnswers) -> None:
-        """Certify the points of a round.
-
-        If the multipliers of a free intercept need another sum, another pass balances them once the
-        gap seems small enough.
-        """
-        due: list[int] = []
-        for k, sizes in zip(problems, answers.sizes, strict=True):
-            method = self.methods[k]
-            if self.plan.free and not method.balances:
-                if method.estimate <= self.plan.tol or method.ended:
-                    due.append(k)
-            elif method.proves(self.setting.regularizer.intercept):
-                self.certify_problem(k, method.bound_sums(self.plan.facts(sizes)), method.model)
-        if due:
-            self.certify_balanced(due)
-
-    def certify_balanced(self, problems: list[int]) -> None:
-        """Certify the last points of a free intercept, by a pass that balances the multipliers."""
-        _, answers = self.ask(problems, [self.methods[k].ask_balanced() for k in problems])
-        for k, sums, sizes in zip(problems, answers.sums, answers.sizes, strict=True):
-            method = self.methods[k]
-            proof = method.bound_balanced(self.plan.facts(sizes), sums)
-            self.certify_problem(k, proof, method.model)
-
-    def result_of(self, index: int) -> Solution:
-        """Return the best models; prove the points of a free intercept that have no proof yet."""
-        due = [k for k, certificate in enumerate(self.best) if not np.isfinite(certificate.gap)]
-        if due:
-            self.certify_balanced(due)
-        return super().result_of(index)

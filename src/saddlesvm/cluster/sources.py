@@ -16,7 +16,7 @@ from saddlesvm.cluster.partition import as_matrix
 from saddlesvm.cluster.tasks import is_task
 
 if TYPE_CHECKING:
-    from saddlesvm.runtime.data_types import LabelsLike, RowsLike
+    from saddlesvm.runtime.data_types import RowsLike
 
 # Rows, labels and weights of a partition: tasks, or None for no weights.
 PartTasks = tuple[Any, Any, Any]
@@ -124,11 +124,6 @@ def feature_names(X: RowsLike) -> Sequence[str] | None:
     return None
 
 
-def as_array(y: LabelsLike) -> Any:
-    """Return a Dask Series as a Dask array; anything else as it is."""
-    return y.to_dask_array() if hasattr(y, "to_dask_array") else y
-
-
 def apply_lazily(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray) -> Any:
     """Apply a function to the blocks of X; return a Dask array.
 
@@ -140,7 +135,8 @@ def apply_lazily(X: Any, function: Callable[[Any], np.ndarray], like: np.ndarray
     like : ndarray of shape (0,) or (0, k)
         What it returns for no row.
     """
-    X = as_array(X)
+    if hasattr(X, "to_dask_array"):
+        X = X.to_dask_array()
     # The function needs all features of a row in one block.
     whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
     # One number for each row: the axis of the columns goes.
@@ -160,18 +156,3 @@ def apply_to_block(
     """Apply a function to a block of rows, which may have none."""
     rows = as_matrix(X)
     return function(rows) if rows.shape[0] else like
-
-
-def accuracy(y: Any, predicted: Any, sample_weight: Any = None) -> Any:
-    """Return the share of the rows whose class was predicted."""
-    right = predicted == y
-    if sample_weight is None:
-        return right.mean()
-    return (right * sample_weight).sum() / sample_weight.sum()
-
-
-def r2(y: Any, predicted: Any, sample_weight: Any = None) -> Any:
-    """Return the coefficient of determination of predicted targets."""
-    s = np.ones_like(y) if sample_weight is None else sample_weight
-    mean = (s * y).sum() / s.sum()
-    return 1.0 - (s * (y - predicted) ** 2).sum() / (s * (y - mean) ** 2).sum()

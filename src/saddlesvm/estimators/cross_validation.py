@@ -31,7 +31,7 @@ from saddlesvm.estimators.automatic_C import RULES
 from saddlesvm.estimators.C_range import check_Cs, check_model
 from saddlesvm.estimators.fitted import Fitted, decide, former_fit, make_model
 from saddlesvm.estimators.linear import LinearSVC
-from saddlesvm.estimators.on_cluster import refuse_cluster, score_anywhere
+from saddlesvm.estimators.on_cluster import refuse_cluster
 from saddlesvm.estimators.part_fits import PartFits, rows_of_fold
 from saddlesvm.estimators.solve import fit_copy
 from saddlesvm.fit.outcome import NotCertifiedWarning, Outcome
@@ -252,8 +252,6 @@ class LinearSVCCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     rule: str = "best"
     n_jobs: int | None = None
     verbose: int = 0
-
-    score = score_anywhere(ClassifierMixin.score)
 
     def _template(self) -> LinearSVC:
         """Return the estimator whose options are used."""

@@ -26,7 +26,7 @@ from saddlesvm.estimators.batches import learn_batch
 from saddlesvm.estimators.class_weights import encode_labels, weigh_rows
 from saddlesvm.estimators.fitted import check_rows, decide, fitted_value, scale_to_one
 from saddlesvm.estimators.linear_model import LinearModel
-from saddlesvm.estimators.on_cluster import apply_to_any_rows, score_anywhere
+from saddlesvm.estimators.on_cluster import apply_to_any_rows
 from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from saddlesvm.multiclass import splits
@@ -246,15 +246,14 @@ class LinearSVC(ClassifierMixin, LinearModel):
 
     - "newton": Newton's method. It takes few rounds for any C and number of partitions.
       For smooth losses, a partition sends a matrix of the size of the squared number of
-      features for each class. If the matrices take more than 64 MB, it sends products of the matrix
-      and a vector, which takes more rounds. For the hinge and its relatives, a worker collects the
-      free rows, whose multipliers are strictly between their bounds or about to be, and solves for
-      them.
+      features for each class, 64 MB at most. For the hinge and its relatives, a worker collects
+      the free rows, whose multipliers are strictly between their bounds or about to be, and solves
+      for them.
     - "gather": a worker collects all rows and does an ordinary fit.
     - "auto": Newton's method for smooth losses while the matrices of a partition are no more than
       64 MB, and the messages of eight rounds are fewer bytes than the rows. Else "gather" if the
-      rows fit into `memory`. Else "newton", for the hinge and its relatives if there is room for
-      enough rows.
+      rows fit into `memory`. Else "newton", for smooth losses if their matrices take no more than
+      64 MB, and for the hinge and its relatives if there is room for enough rows.
 
     Joint machines (`multi_class`), the l1 norm and the elastic net need all rows on a worker
     ("gather").
@@ -272,7 +271,6 @@ class LinearSVC(ClassifierMixin, LinearModel):
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
 
     _takes_clusters: ClassVar[bool] = True
-    score = score_anywhere(ClassifierMixin.score)
 
     @available_if(_is_pegasos)  # type: ignore[untyped-decorator]
     @restore_on_error
@@ -613,7 +611,6 @@ max_time, keep, gap, warm_start, random_state, n_jobs, verbose, callbacks, check
     loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
 
     _takes_clusters: ClassVar[bool] = True
-    score = score_anywhere(RegressorMixin.score)
 
     def _make_loss(self) -> Loss:
         return make_loss(self.loss, epsilon=self.epsilon, task="regression")

@@ -347,29 +347,3 @@ def apply_to_any_rows(method: Method) -> Method:
         return apply_lazily(X, functools.partial(method, light), like)
 
     return cast(Method, apply_anywhere)
-
-
-def score_anywhere(score: Callable[..., object]) -> Callable[..., Any]:
-    """Return a method that scores rows here as `score` does, and rows of a cluster lazily."""
-
-    def score_rows(
-        self: Any, X: RowsLike, y: LabelsLike, sample_weight: ArrayLike | None = None
-    ) -> Any:
-        """Accuracy, or R2 of a regression; of rows on a cluster a lazy Dask number.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, or Dask array or DataFrame of shape (n, d)
-        y : array-like or Dask array of shape (n,)
-        sample_weight : like y, optional
-        """
-        if not is_distributed(X):
-            return score(self, X, y, sample_weight)
-        from saddlesvm.cluster import sources
-
-        measure = sources.accuracy if is_classifier(self) else sources.r2
-        return measure(sources.as_array(y), self.predict(X), sample_weight)
-
-    score_rows.__name__ = "score"
-    score_rows.__qualname__ = "score"
-    return score_rows

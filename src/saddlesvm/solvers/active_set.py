@@ -33,23 +33,20 @@ to 10,000).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from saddlesvm.problem.bounds import (
-    Facts,
     LossSums,
     PointSizes,
-    Sums,
     add_sizes,
-    bound_sums,
     dual_of,
     point_sizes,
     primal_of,
 )
 from saddlesvm.problem.certificate import Point, relative
-from saddlesvm.problem.intercepts import SUM_ROUNDING, Intercept, balance, shortening
+from saddlesvm.problem.intercepts import SUM_ROUNDING, balance
 from saddlesvm.problem.loss import Loss, is_cornerless
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums, margins
@@ -57,8 +54,7 @@ from saddlesvm.rows.layouts import add_rows
 from saddlesvm.solvers.base import empty_array
 from saddlesvm.solvers.free_rows import LADDER, FreeRowQuestion, FreeRowSums, width_of
 from saddlesvm.solvers.newton import Newton
-from saddlesvm.solvers.newton_question import NewtonQuestion
-from saddlesvm.solvers.over_passes import LARGEST, SIZES, OverPasses, Setting
+from saddlesvm.solvers.over_passes import LARGEST, OverPasses, Setting, sizes_of_labels
 from saddlesvm.solvers.search import PLACES, find_better
 from saddlesvm.solvers.taken_rows import join_pieces
 
@@ -291,14 +287,6 @@ class ActiveSet(OverPasses):
         `at` is a place of the line that is known to be lower.
     start_primal : float
         The objective at `line_start`, in the C form.
-    primal, paid : float
-        The objective of `model`, and the sum of its losses.
-    pull : ndarray of shape (d + 1,)
-        ``C sum_i a_i x_i`` of the best dual point so far.
-    sizes : ndarray of shape (SIZES,)
-        The sizes of the multipliers of that point, which bounds on rounding need.
-    dual, conjugates, charged : float
-        The objective of that point, the sum of its conjugates, and that of their sizes.
     width : float
         The next pass takes along rows whose multiplier a change of their margin by this much may
         change; 0 if a sample comes first.
@@ -313,27 +301,16 @@ class ActiveSet(OverPasses):
         have the same margin.
     care : float
         The gap of the next solution, as a share of the one asked for.
-    is_balanced : bool
-        True if the multipliers of the best dual point have the sum that the intercept asks for.
     """
 
-    balances: ClassVar[bool] = True
     line_start: np.ndarray = field(default_factory=empty_array)
     start_primal: float = np.inf
-    primal: float = np.inf
-    paid: float = 0.0
-    pull: np.ndarray = field(default_factory=empty_array)
-    sizes: np.ndarray = field(default_factory=lambda: np.zeros(SIZES))
-    dual: float = -np.inf
-    conjugates: float = 0.0
-    charged: float = 0.0
     width: float = 0.0
     most: int = 0
     room: float = 0.0
     change: float = np.inf
     crowded: int = 0
     care: float = CAREFUL
-    is_balanced: bool = False
 
     @classmethod
     def begin(cls, w: np.ndarray, most: int, rows: int) -> ActiveSet:
@@ -356,6 +333,15 @@ class ActiveSet(OverPasses):
             return None
         run = cls.begin(newton.run.best.w, most, newton.n)
         run.width = np.inf if run.room >= 1.0 else FIRST_WIDTH
+        # The best points so far stay: further passes have to be better.
+        run.model = newton.model
+        run.primal = newton.primal
+        run.paid = newton.paid
+        run.dual = newton.dual
+        run.conjugates = newton.conjugates
+        run.charged = newton.charged
+        run.pull = newton.pull
+        run.sizes = newton.sizes
         return run
 
     @property
@@ -404,12 +390,7 @@ class ActiveSet(OverPasses):
         primal = primal_of(setting.C, paid, setting.regularizer.value(self.at))
         self.change = relative(abs(primal - self.start_primal), primal, self.start_primal)
 
-        # The best weights so far are the model.
-        if primal < self.primal:
-            self.primal = primal
-            self.paid = paid
-            self.model = self.at
-            self.estimate = relative(max(primal - self.dual, 0.0), primal, self.dual)
+        self.keep_weights(primal, paid)
         width = self.width
         self.set_width(found)
         w = self.at
@@ -428,22 +409,14 @@ class ActiveSet(OverPasses):
     def prove_start(self, setting: Setting, found: FreeRowSums) -> None:
         """Take over the first point with its multipliers: no row is free in a pass of width 0."""
         sums = LossSums(*found.sums.tolist())
-        self.paid = sums.paid
-        self.primal = primal_of(setting.C, sums.paid, setting.regularizer.value(self.at))
-        self.model = self.at
-        self.sizes = found.sizes.copy()
-        if setting.regularizer.intercept.constrained and not has_equal_signs(self.sizes):
+        primal = primal_of(setting.C, sums.paid, setting.regularizer.value(self.at))
+        self.keep_weights(primal, sums.paid)
+        if setting.regularizer.intercept.constrained and not has_equal_signs(found.sizes):
+            self.sizes = sizes_of_labels(found.sizes)
             return
         pull = setting.C * found.pull
         dual = dual_of(setting.C, sums.conjugates, setting.regularizer.conjugate(pull))
-        self.bound_by(dual, pull, sums.conjugates, sums.conjugate_sizes, self.sizes)
-
-    def ask_balanced(self) -> NewtonQuestion:
-        """Return the question of a pass that proves zero weights, if no later point is proven."""
-        self.model = np.zeros_like(self.at)
-        point = PointSizes(*self.sizes.tolist())
-        signed = (point.positive, point.negative, 0.0, 0.0)
-        return NewtonQuestion(self.model, shorten=shortening(signed, 0.0), signs=True)
+        self.keep_bound(dual, pull, sums, found.sizes.copy())
 
     def sample_problem(self, setting: Setting, rows: int) -> TakenProblem:
         """Return the problem over a sample that represents so many rows."""
@@ -510,34 +483,10 @@ class ActiveSet(OverPasses):
             return False
         # The multipliers of free and decided rows together are a dual point: D(a) needs no pass.
         dual = dual_of(setting.C, solved.conjugates, setting.regularizer.conjugate(solved.pull))
-        is_known = self.is_balanced or not setting.regularizer.intercept.constrained
-        is_better = solved.is_balanced and dual > (self.dual if is_known else -np.inf)
-        if is_better:
-            self.bound_by(dual, solved.pull, solved.conjugates, solved.charged, solved.sizes)
+        is_better = False
+        if solved.is_balanced:
+            sums = LossSums(np.inf, solved.conjugates, np.inf, solved.charged, np.inf)
+            is_better = self.keep_bound(dual, solved.pull, sums, solved.sizes)
         self.line_start = self.at
         self.at = solved.w
         return is_better
-
-    def bound_by(
-        self, dual: float, pull: np.ndarray, conjugates: float, charged: float, sizes: np.ndarray
-    ) -> None:
-        """Take over a dual point whose multipliers have the sum that a free intercept asks for."""
-        self.dual = dual
-        self.pull = pull
-        self.conjugates = conjugates
-        self.charged = charged
-        self.sizes = sizes
-        self.is_balanced = True
-        self.estimate = relative(max(self.primal - dual, 0.0), self.primal, dual)
-
-    def bound_sums(self, facts: Facts) -> Sums:
-        """Return the sums of the certificate of the best points, rounding bounded."""
-        # The best weights and the best dual point need not belong together.
-        found = LossSums(self.paid, self.conjugates, np.inf, self.charged, np.inf)
-        point = PointSizes(*self.sizes.tolist())
-        return bound_sums(facts, found, point, self.model, self.pull)
-
-    def proves(self, intercept: Intercept) -> bool:
-        """Return True if there are two points, and the dual one is feasible."""
-        has_both = np.isfinite(self.dual) and np.isfinite(self.primal)
-        return bool(has_both and (self.is_balanced or not intercept.constrained))

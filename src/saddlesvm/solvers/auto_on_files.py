@@ -27,11 +27,12 @@ from saddlesvm.solvers.base import Budget, SolverBase, empty_array
 from saddlesvm.solvers.blocks import Blocks
 from saddlesvm.solvers.newton import Newton
 from saddlesvm.solvers.newton_on_files import FACTORS, NewtonOnFiles
-from saddlesvm.solvers.newton_over_passes import is_wide
 from saddlesvm.solvers.phases import Choosing, ChosenState
 from saddlesvm.solvers.sweeps import OverFiles
 from saddlesvm.solvers.taken_rows import WORK_BYTES
 
+# Matrices of Newton's method: the sum, its change, its factor, and room to lift the diagonal.
+MATRICES = 4
 MATRICES_SHARE = 0.25  # of the memory, for matrices and their factors; a guess
 DESCENT_SWEEPS = 5  # sweeps of blocks before the active set; measured on the same rows
 MOST_SWEEPS = 20  # sweeps of the active set, at most: blocks then go on; a guess
@@ -153,19 +154,30 @@ def solver_on_files(
         Bytes that training may take.
     problems : int, default=1
         How many problems share the readings, and the memory.
+
+    Raises
+    ------
+    ValueError
+        The matrices of Newton's method have no room in the memory.
     """
     if not isinstance(solver, (Auto, Newton)):
         return solver
     # Every problem keeps matrices; rows taken along are factored for one problem at a time.
     room = MATRICES_SHARE * memory
-    newton = NewtonOnFiles(memory=room / problems, factors=room)
+    width = X.n_features + 1
+    matrix_bytes = MATRICES * 8 * width**2 * problems
     if isinstance(solver, Newton):
-        return newton
+        if matrix_bytes > room:
+            enough = -(-matrix_bytes // int(MATRICES_SHARE * 2**20))
+            raise ValueError(
+                f"solver='newton' over rows in files needs matrices of {X.n_features:,} features "
+                f"for {problems} problems: give memory='{enough}M', or solver='auto'"
+            )
+        return NewtonOnFiles(factors=room)
     if not isinstance(penalty, L2):
         return Blocks()
-    width = X.n_features + 1
     if is_smooth(loss):
-        return Blocks() if is_wide(width, newton.memory) else newton
+        return Blocks() if matrix_bytes > room else NewtonOnFiles(factors=room)
     # About one free row for each weight is strictly inside its bounds at the optimum.
     row_bytes = X.nbytes / X.n_rows + WORK_BYTES
     n_free = KEPT_SHARE * memory / problems / row_bytes

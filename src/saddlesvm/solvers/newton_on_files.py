@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import LossSums, PointSizes, Sums, bound_sums, dual_of
+from saddlesvm.problem.bounds import LossSums, dual_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
@@ -29,7 +29,7 @@ from saddlesvm.solvers.curvature import bends_at_zero
 from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary
 from saddlesvm.solvers.newton import SHARE_ROWS, descend_first
-from saddlesvm.solvers.newton_over_passes import NewtonOverPasses, is_wide
+from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.sweeps import (
     FEWEST_BLOCKS,
@@ -68,13 +68,16 @@ class CarriedDuals:
         """Add the pull of a part's rows."""
         add_rows(part.X, part.rows, part.pick(self.alpha), self.pull)
 
-    def sum_up(self) -> tuple[np.ndarray, float, float, PointSizes]:
-        """Return the pull of all rows, the sums of conjugates and their sizes, and point sizes."""
+    def hand_over(self, method: OverPasses) -> None:
+        """Let a method keep the bound, by the pull of all rows."""
         problem = self.problem
         signs = problem.intercept.constrained
         _, conjugates, charged = sums_without_rows(problem, self.alpha)
+        sums = LossSums(np.inf, conjugates, np.inf, charged, np.inf)
         sizes = problem.point_sizes(self.alpha, signs=signs)
-        return problem.scale_pull(self.pull), conjugates, charged, sizes
+        pull = problem.scale_pull(self.pull)
+        dual = dual_of(problem.C, conjugates, problem.regularizer.conjugate(pull))
+        method.keep_bound(dual, pull, sums, np.array(sizes))
 
 
 @dataclass
@@ -85,27 +88,18 @@ class PassesState(SweepState):
     ----------
     alpha : ndarray of shape (n_all,)
         The best dual point so far.
-    dual_bound : ndarray of shape (2,) or (0,)
-        Its proven objective and the rounding in that, if the method does not keep them itself.
     method : OverPasses
-    proving : bool
-        True if this sweep balances the multipliers of the last point, whose intercept is free.
-    proof : ndarray of shape (7,) or (0,)
-        The sums of its certificate, if the last sweep computed them.
     """
 
     alpha: np.ndarray = field(default_factory=empty_array)
     method: Any = None
-    proving: bool = False
-    proof: np.ndarray = field(default_factory=lambda: np.empty(0))
-    dual_bound: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def is_stuck(self) -> bool:
         """True if the method can gain no more."""
         method = self.method
         is_crowded = isinstance(method, ActiveSet) and method.crowded >= CROWDED
-        return bool(is_crowded or (method.ended and not self.proving))
+        return bool(is_crowded or method.ended)
 
     @property
     def obstacle(self) -> str:
@@ -127,15 +121,11 @@ class NewtonOnFiles(Sweeps):
 
     Parameters
     ----------
-    memory : float, default=inf
-        Bytes that the matrices of a problem may take. If they take more, a sweep is a product with
-        the matrix.
     factors : float, default=2.5e8
         Bytes that factored matrices of the active set may take.
     """
 
     name: ClassVar[str] = "newton"
-    memory: float = field(default=np.inf, repr=False)
     factors: float = field(default=FACTORS, repr=False)
 
     def begin_method(self, problem: Problem, w: np.ndarray) -> OverPasses:
@@ -146,7 +136,7 @@ class NewtonOnFiles(Sweeps):
         free = 0.0
         if problem.intercept.constrained:
             free = problem.scale
-        return NewtonOverPasses.begin(w, n, wide=is_wide(w.size, self.memory), free=free)
+        return NewtonOverPasses.begin(w, n, free=free)
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Return True: the weights of a start are all that a run takes."""
@@ -213,13 +203,13 @@ class NewtonOnFiles(Sweeps):
         """Add what the rows of a block answer."""
         method = state.method
         work = state.work
-        question = method.ask_balanced() if state.proving else method.question()
+        question = method.question()
         if work.found is None:
             spare = problem.rooms.spare
             work.found = question.empty()
             work.alpha = np.zeros(problem.y.size) if spare is None else spare
             # The first sweep proves the dual point that the run was given, beside its own.
-            if not method.passes and state.alpha.any():
+            if not method.passes and not method.is_proven and state.alpha.any():
                 work.carried = CarriedDuals(problem, state.alpha)
         if work.carried is not None:
             work.carried.visit(part)
@@ -233,42 +223,24 @@ class NewtonOnFiles(Sweeps):
         method = state.method
         found = work.found
         setting = self.setting(problem, target)
-        if state.proving:
-            # The multipliers of the last point were balanced: their bound counts.
-            sums = method.bound_balanced(problem.facts, found)
-            state.proving = False
-            state.proof = np.array(sums)
-            state.proves_itself = True
-            state.estimate = max(Certificate.from_sums(problem.strength, sums).relative_gap, 0.0)
-            _keep_better(problem, state, sums, work.alpha)
-            return
         if work.carried is not None:
-            _take_bound(problem, state, work.carried)
-        # With a free intercept a proof takes a sweep of its own, unless the method balances
-        # multipliers itself.
-        proof_is_due = problem.intercept.constrained and not method.balances
-        evaluates = method.evaluates
+            work.carried.hand_over(method)
+        before = method.dual
         model = method.learn_from_pass(setting, found)
-        if evaluates and not (proof_is_due or method.balances):
-            _keep_better(problem, state, method.bound_sums(problem.facts), work.alpha)
+        if method.dual > before:
+            state.alpha[:] = work.alpha
         if model is not None:
             # The rows taken along tell the next point.
             solved = model.solve(found)
-            if method.balances:
-                work.alpha[solved.rows] = solved.alpha
+            work.alpha[solved.rows] = solved.alpha
             if method.learn_from_solution(setting, solved):
                 state.alpha[:] = work.alpha
         state.w = method.model
         state.active = method.active
         state.remark = method.remark
-        state.proof = empty_array()
-        state.proving = proof_is_due and (method.estimate <= target or method.ended)
-        # While a proof is under way, no certificate is asked for.
         state.estimate = method.estimate
-        if state.proving:
-            state.estimate = np.inf
-        state.proves_itself = not proof_is_due and method.proves(problem.intercept)
-        if state.estimate > target and not state.proving:
+        state.proves_itself = method.is_proven
+        if state.estimate > target:
             self.follow_newton(problem, state)
 
     def follow_newton(self, problem: Problem, state: PassesState) -> None:
@@ -278,30 +250,16 @@ class NewtonOnFiles(Sweeps):
             return
         state.method = method
         state.remark = f"{state.remark}: it went too far, and the active set goes on"
-        # The first sweep of the active set proves the best dual point once more.
-        state.dual_bound = empty_array()
-        state.proves_itself = False
 
     def solution(self, problem: Problem, state: PassesState) -> Point:
         """Return the point of the last sweep, with its certificate if that was proven."""
         method = state.method
-        proof = state.proof
-        if not method.proves(problem.intercept):
-            return Point(state.w, state.alpha)
-        if proof.size:
-            sums = Sums(*proof.tolist())
-        else:
-            sums = method.bound_sums(problem.facts)
-        certificate = Certificate.from_sums(problem.strength, sums)
-        if state.dual_bound.size:
-            dual, rounding = state.dual_bound.tolist()
-            certificate = replace(certificate, dual=dual, dual_rounding=rounding)
+        if not method.is_proven:
+            # The certificate takes the dual variables that belong to the weights.
+            alpha = state.alpha if state.alpha.any() else None
+            return Point(state.w, alpha)
+        certificate = Certificate.from_sums(problem.strength, method.bound_sums(problem.facts))
         evaluation = Evaluation.from_weights(problem, method.model, state.alpha, certificate)
-        if problem.intercept.constrained and not (method.balances or proof.size):
-            # Only the bound of an earlier point is known, if any.
-            if state.dual_bound.size:
-                return Point(method.model, known=(evaluation,))
-            return Point(method.model)
         return Point(method.model, state.alpha, evaluation=evaluation)
 
 
@@ -318,32 +276,6 @@ def needs_sample(problem: Problem, state: PassesState) -> bool:
     n_blocks = reader_of(problem).n_blocks
     rows_of_block = problem.members.size / n_blocks
     return n_blocks >= FEWEST_BLOCKS and rows_of_block >= SHARE_ROWS * method.at.size
-
-
-def _keep_better(
-    problem: Problem, state: PassesState, sums: Sums, alpha: np.ndarray | None
-) -> None:
-    """Keep a dual point and its bound if it is the best so far; `alpha` None if it is there."""
-    certificate = Certificate.from_sums(problem.strength, sums)
-    if state.dual_bound.size and certificate.dual < state.dual_bound[0]:
-        return
-    state.dual_bound = np.array([certificate.dual, certificate.dual_rounding])
-    if alpha is not None:
-        state.alpha[:] = alpha
-
-
-def _take_bound(problem: Problem, state: PassesState, carried: CarriedDuals) -> None:
-    """Take over the bound of the dual point that was carried through the first sweep."""
-    method = state.method
-    pull, conjugates, charged, sizes = carried.sum_up()
-    if method.balances:
-        dual = dual_of(problem.C, conjugates, problem.regularizer.conjugate(pull))
-        method.bound_by(dual, pull, conjugates, charged, np.array(sizes))
-        return
-    # The bound alone counts: no losses belong to it.
-    found = LossSums(0.0, conjugates, np.inf, charged, np.inf)
-    sums = bound_sums(problem.facts, found, sizes, method.at, pull)
-    _keep_better(problem, state, sums, None)
 
 
 def count_room(problem: Problem) -> int:

@@ -6,8 +6,7 @@ of a cluster makes one pass a step, and proves a bound by each. Nothing of a row
 search along a line knows both of its ends and no scores between. A method stands between two
 passes with a question; files (sweeps) and clusters (rounds) carry it out.
 
-If there are too many features for a matrix of them, conjugate gradients take a pass for each
-product. For several classes a sample of the rows is taken along in each pass, and conjugate
+For several classes a sample of the rows is taken along in each pass, and conjugate
 gradients over it find the step in memory, corrected by what the last steps told.
 
 If hardly more rows bend than there are features, a step along directions that no such row holds is
@@ -23,11 +22,8 @@ from typing import Any
 import numpy as np
 
 from saddlesvm.problem.bounds import (
-    Facts,
     LossSums,
-    PointSizes,
-    Sums as ProvenSums,
-    bound_sums,
+    dual_of,
     primal_of,
 )
 from saddlesvm.problem.certificate import relative
@@ -36,18 +32,15 @@ from saddlesvm.rows.files import stacked_rows
 from saddlesvm.rows.places import FLOAT64, Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import empty_array
-from saddlesvm.solvers.conjugate import ProductsOverPasses
 from saddlesvm.solvers.equations import ROWS_PER_PASS
 from saddlesvm.solvers.machines import Binary, ResponseSums, SoftmaxMachine
-from saddlesvm.solvers.newton import NewtonState, choose_next, settle_point
+from saddlesvm.solvers.newton import NewtonState, choose_next
 from saddlesvm.solvers.newton_question import NewtonQuestion, NewtonSums
-from saddlesvm.solvers.over_passes import OverPasses, Setting
+from saddlesvm.solvers.over_passes import OverPasses, Setting, sizes_of_labels
 from saddlesvm.solvers.search import PLACES
 from saddlesvm.solvers.taken_rows import TakenRows
 from saddlesvm.solvers.task import FREE_RIDGE, EvaluatedPoint, PassCurvature, Task, add_up
 
-# Matrices held for a problem: the sum, its change, its factor, and room to lift the diagonal.
-MATRICES = 4.0
 FAR = 0.1  # relative gap above which losses at places of a line are asked for; a guess
 LEAST_BEND = 1e-3  # share of the largest curvature that a step assumes if no row bends; a guess
 PATIENCE = 20  # passes without a better bound: shorter steps need some; a guess
@@ -80,11 +73,6 @@ class UnreadRows:
         return False
 
 
-def is_wide(width: int, memory: float) -> bool:
-    """Return True if the matrices over weights of this length take more than `memory` bytes."""
-    return MATRICES * 8.0 * width**2 > memory
-
-
 @dataclass
 class NewtonOverPasses(OverPasses):
     """The state of Newton's method between two passes.
@@ -95,8 +83,6 @@ class NewtonOverPasses(OverPasses):
         Number of all rows.
     room : float
         The share of the rows that may be taken along in a pass.
-    wide : bool
-        True if there is no room for a matrix of the features.
     free : float
         Value of a free intercept's feature; 0 for other intercepts.
     run : NewtonState
@@ -105,10 +91,8 @@ class NewtonOverPasses(OverPasses):
         The point that the last pass evaluated.
     sums : NewtonSums, optional
         The sums of that pass.
-    products : ProductsOverPasses
-        Conjugate gradients, if there is no room for a matrix.
     gap : float
-        The relative gap at that point.
+        The relative gap at that point; an estimate if the intercept is free.
     last_question : NewtonQuestion, optional
         The question of that pass.
     start_bent : int
@@ -116,29 +100,32 @@ class NewtonOverPasses(OverPasses):
     overshoots : bool
         True if a step went too far from a point at which hardly more rows bend than there are
         features: the active set suits, if the loss has corners.
+    proving : bool
+        True if the next pass gives the dual variables of the last point, whose gap seems small
+        enough, the sum that a free intercept asks for.
     """
 
     n: int = 0
     room: float = 0.0
-    wide: bool = False
     free: float = 0.0
     run: NewtonState = field(default_factory=lambda: NewtonState(empty_array()))
     point: EvaluatedPoint | None = None
     sums: NewtonSums | None = None
-    products: ProductsOverPasses = field(default_factory=ProductsOverPasses)
     gap: float = np.inf
     last_question: NewtonQuestion | None = None
     start_bent: int = 0
     overshoots: bool = False
+    proving: bool = False
 
     @classmethod
     def begin(
-        cls, W: np.ndarray, n: int, *, wide: bool = False, room: float = 0.0, free: float = 0.0
+        cls, W: np.ndarray, n: int, *, room: float = 0.0, free: float = 0.0
     ) -> NewtonOverPasses:
         """Begin a run over n rows at weights of shape (d + 1,) or (d + 1, K)."""
         run = NewtonState(W, active=n, has_begun=True)
         run.best.w = W
-        return cls(W, model=np.zeros_like(W), n=n, room=room, wide=wide, free=free, run=run)
+        zeros = np.zeros_like(W)
+        return cls(W, model=zeros, pull=zeros, n=n, room=room, free=free, run=run)
 
     def start_at(self, W: np.ndarray) -> None:
         """Begin at these weights instead."""
@@ -156,25 +143,18 @@ class NewtonOverPasses(OverPasses):
         """True if rows are taken along: for several classes one matrix does not do."""
         return self.at.ndim > 1
 
-    @property
-    def evaluates(self) -> bool:
-        """True if the next pass evaluates a point, and is not for a product alone."""
-        return not self.products.under_way
-
     def question(self) -> NewtonQuestion:
         """Return the question of the next pass."""
-        if self.products.under_way:
+        if self.proving:
             assert self.point is not None
-            return NewtonQuestion(self.point.W, product=self.products.direction, only_product=True)
+            assert self.sums is not None
+            shorter = shortening(self.sums.signed.tolist(), 0.0)
+            return NewtonQuestion(self.point.W, shorten=shorter, signs=True)
         # Losses at places of the line, while the gap is large.
         line_start = empty_array()
         base = self.run.step_start
         if base is not None and self.gap > FAR:
             line_start = base.W
-        # No pass is for an evaluation alone: it multiplies the last direction, too.
-        product = empty_array()
-        if self.wide and not self.takes_along:
-            product = self.products.direction if self.products.direction.size else self.at
         # The first, coarse steps need no more than a matrix in single precision.
         precision: type = np.float64
         if self.run.fineness == 1.0:
@@ -187,7 +167,6 @@ class NewtonOverPasses(OverPasses):
             line_start=line_start,
             matrix_share=self.share_for_matrix(),
             kind=precision,
-            product=product,
             taken_share=taken_share,
             draw_seed=self.passes,
             signs=self.free > 0.0,
@@ -195,7 +174,7 @@ class NewtonOverPasses(OverPasses):
 
     def share_for_matrix(self) -> float:
         """Return the share of the rows for the matrix; 0 if the last one may serve again."""
-        if self.wide or self.takes_along:
+        if self.takes_along:
             return 0.0
         # As many rows as their products cost no more than the pass, and some for each feature; more
         # as the steps get finer.
@@ -217,14 +196,11 @@ class NewtonOverPasses(OverPasses):
         asked = self.question()
         self.last_question = asked
         self.passes += 1
-        if self.products.under_way:
-            # The pass was for a product alone.
-            self.products.go_on(self.penalty(setting), setting.C * found.product)
-            self.step_along_products()
+        if self.proving:
+            self.learn_from_proof(setting, found)
             return
         # Objectives and gradient at the point; the loss is not smoothed, and no scores or dual
         # variables are kept.
-        self.model = self.at
         self.sums = found
         task = self.make_task(setting)
         paid, conjugates = found.sums[:2].tolist()
@@ -250,49 +226,37 @@ class NewtonOverPasses(OverPasses):
             charged = np.array([0.5 * float(np.vdot(W, ridge * W)) for W in points])
             self.point.line = primal_of(setting.C, found.line, charged)
         if self.takes_along:
+            self.model = self.at
             return
-        if self.wide:
-            self.begin_products(setting)
-        else:
-            self.choose(setting)
+        self.keep_best(setting, self.point, found)
+        self.choose(setting)
+        # The multipliers get the sum that a free intercept asks for by a pass of its own.
+        if self.free and (self.gap <= setting.tol or self.ended):
+            self.proving = True
+            self.ended = False
 
-    def penalty(self, setting: Setting) -> np.ndarray:
-        """Return the diagonal of the regulariser, positive."""
-        task = self.make_task(setting)
-        penalty: np.ndarray = np.maximum(task.ridge, task.least_ridge)
-        return penalty
+    def keep_best(self, setting: Setting, point: EvaluatedPoint, found: NewtonSums) -> None:
+        """Keep the point of a pass, and its dual variables unless they lack their sum."""
+        sums = LossSums(*found.sums.tolist())
+        self.keep_weights(point.primal, sums.paid)
+        if self.free:
+            if self.dual == -np.inf:
+                self.sizes = sizes_of_labels(found.sizes)
+            return
+        is_higher = self.keep_bound(point.dual, setting.C * found.pulled, sums, found.sizes)
+        if is_higher and self.model is self.at:
+            # Both points belong to this pass, so that the sum of their products is known.
+            self.products = sums.products
+            self.product_sizes = sums.product_sizes
 
-    def begin_products(self, setting: Setting) -> None:
-        """Begin conjugate gradients at the point of the pass; each product is a pass."""
-        point = self.point
-        sums = self.sums
-        run = self.run
-        assert point is not None
-        assert sums is not None
-        self.active = sums.n_bent
-        run.active = self.active
-        is_due = settle_point(self.make_task(setting), run, point, setting.tol)
-        self.at = run.w
-        self.estimate = self.gap if self.free else run.best.relative_gap
-        self.ended = run.stuck
-        if is_due:
-            product = empty_array()
-            if self.products.direction.size:
-                product = setting.C * sums.product
-            diagonal = setting.C * sums.diagonal
-            self.products.begin_at(point.gradient, self.penalty(setting), diagonal, product)
-            run.step_start = point
-            self.step_along_products()
-
-    def step_along_products(self) -> None:
-        """Take the step, once conjugate gradients have ended."""
-        if not self.products.under_way:
-            assert self.point is not None
-            run = self.run
-            run.w = self.point.W + self.products.solution
-            run.steps += 1
-            run.remark = f"Newton step {run.steps}: {self.active} rows bend"
-            self.at = run.w
+    def learn_from_proof(self, setting: Setting, found: NewtonSums) -> None:
+        """Take over the bound of dual variables that have the sum asked for."""
+        self.proving = False
+        self.ended = self.run.stuck
+        sums = LossSums(*found.sums.tolist())
+        pull = setting.C * found.pulled
+        dual = dual_of(setting.C, sums.conjugates, setting.regularizer.conjugate(pull))
+        self.keep_bound(dual, pull, sums, found.sizes)
 
     def make_task(self, setting: Setting) -> Task:
         """Return what the method minimises, without rows."""
@@ -359,22 +323,7 @@ class NewtonOverPasses(OverPasses):
             run.equations = run.equations.without_rows()
         self.at = run.w
         self.active = n_bent
-        self.estimate = self.gap if self.free else run.best.relative_gap
         self.ended = run.stuck
-
-    def ask_balanced(self) -> NewtonQuestion:
-        """Return the question of a pass that proves the last point of a free intercept."""
-        assert self.sums is not None
-        return NewtonQuestion(
-            self.model, shorten=shortening(self.sums.signed.tolist(), 0.0), signs=True
-        )
-
-    def bound_sums(self, facts: Facts) -> ProvenSums:
-        """Return the sums of the certificate of the point that the last pass evaluated."""
-        assert self.sums is not None
-        sums = LossSums(*self.sums.sums.tolist())
-        sizes = PointSizes(*self.sums.sizes.tolist())
-        return bound_sums(facts, sums, sizes, self.model, facts.C * self.sums.pulled)
 
 
 def know_no_bound(point: EvaluatedPoint) -> tuple[np.ndarray, float]:

@@ -41,10 +41,6 @@ class NewtonQuestion(NamedTuple):
         The share of the rows that the matrix is made of; 0 for no matrix.
     kind : dtype
         The precision in which the matrix is summed.
-    product : ndarray of shape (d + 1,) or (0,)
-        A direction whose product with the matrix is asked for, and the matrix' diagonal.
-    only_product : bool
-        True if nothing but that product is asked for.
     taken_share : float
         The share of the rows that may be taken along.
     shorten : tuple of (float, float, bool), optional
@@ -61,8 +57,6 @@ class NewtonQuestion(NamedTuple):
     line_start: np.ndarray = UNASKED
     matrix_share: float = 0.0
     kind: type = np.float32
-    product: np.ndarray = UNASKED
-    only_product: bool = False
     taken_share: float = 0.0
     shorten: tuple[float, float, bool] | None = None
     draw_seed: int = 0
@@ -82,8 +76,6 @@ class NewtonQuestion(NamedTuple):
             line=np.zeros(len(PLACES)),
             bent=np.zeros(3),
             matrix=np.zeros((side, side)),
-            product=np.zeros(self.product.shape),
-            diagonal=np.zeros(0 if self.only_product else self.product.shape),
             sizes=np.zeros(SIZES),
         )
 
@@ -107,12 +99,6 @@ class NewtonQuestion(NamedTuple):
             chosen = members[rows]
             norms = terms.norms[chosen]
             Z = place.scores(block, self.W)
-            if self.only_product:
-                # The matrix times a direction, and nothing else.
-                into.product += place.pull(
-                    block, self.curve(terms, chosen, Z, place.scores(block, self.product))
-                )
-                continue
             # Losses, conjugates and the pull; then second derivatives.
             machine: Binary | SoftmaxMachine
             if self.W.ndim > 1:
@@ -132,10 +118,6 @@ class NewtonQuestion(NamedTuple):
             if self.matrix_share > 0.0:
                 some, odds = draw_rows(mean * norms, self.matrix_share, random)
                 drawn.append((rows.start + some, mean[some] / odds))
-            if self.product.size:
-                change = machine.curve(rows, bends, place.scores(block, self.product))
-                into.product += place.pull(block, change)
-                into.diagonal += place.pull_squares(block, mean)
             if self.taken_share > 0.0:
                 some, odds = draw_rows(mean * norms, self.taken_share, random)
                 self.take_along(into, terms, chosen[some], bends[some] / odds[:, None], odds)
@@ -161,14 +143,6 @@ class NewtonQuestion(NamedTuple):
             weights = weights_or_one(terms.weights, rows) / odds
             taken = TakenRows(terms.X.take(rows), terms.y[rows], weights, np.empty(0), bends, rows)
             into.pieces.append(taken)
-
-    @staticmethod
-    def curve(terms: Terms, chosen: np.ndarray, z: np.ndarray, along: np.ndarray) -> np.ndarray:
-        """Return how much dual variables at scores z fall if the scores change by `along`."""
-        weights = weights_at(terms.weights, chosen)
-        machine = Binary(terms.loss, terms.y[chosen], weights if weights.size else 1.0)
-        bends = machine.bend(np.arange(z.size), z, z, UNASKED, 0.0)
-        return machine.curve(np.arange(z.size), bends, along)
 
     def add_margins(
         self, into: NewtonSums, terms: Terms, chosen: np.ndarray, norms: np.ndarray, z: np.ndarray
@@ -241,8 +215,6 @@ class NewtonSums(PassSums):
         Numbers of the rows, and of the rows that bend; and the sum of all squared norms.
     matrix : ndarray of shape (d + 1, d + 1) or (0, 0)
         ``sum_i bend_i x_i x_i'``, estimated from a share of the rows.
-    product, diagonal : ndarray of shape (d + 1,) or (0,)
-        The matrix times a direction, and its diagonal, of all rows.
     sizes : ndarray of shape (SIZES,)
         What bounds on rounding need of the dual variables.
     pieces : list of TakenRows
@@ -255,8 +227,6 @@ class NewtonSums(PassSums):
     line: np.ndarray
     bent: np.ndarray
     matrix: np.ndarray
-    product: np.ndarray
-    diagonal: np.ndarray
     sizes: np.ndarray
     pieces: list[TakenRows] = field(default_factory=list)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,10 +23,11 @@ from saddlesvm.problem.bounds import (
     bound_sums,
     largest_among,
 )
-from saddlesvm.problem.intercepts import Intercept
+from saddlesvm.problem.certificate import relative
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.terms import Terms
+from saddlesvm.solvers.base import empty_array
 
 if TYPE_CHECKING:
     from typing import Self
@@ -127,31 +128,48 @@ class Question(Protocol):
 class OverPasses(ABC):
     """The state of a method that evaluates one point in each pass over the rows.
 
+    It keeps the best weights and the best dual point, which may come from different passes, with
+    the sums of their certificate. A pass costs too much to be made twice.
+
     Attributes
     ----------
     at : ndarray of shape (d + 1,)
         The point that the next pass evaluates.
     model : ndarray of shape (d + 1,)
-        The point to certify: the one that the last pass evaluated, or the best so far.
+        The best weights so far.
     passes : int
         Passes so far.
     ended : bool
         True if rounding hides what a further step could gain.
-    estimate : float
-        The relative gap, as far as it is known.
     active : int
         Rows that bend, or are free, at the point of the last pass.
-    balances : bool
-        True if the best dual point is kept, with the sum that a free intercept asks for.
+    primal, paid : float
+        The objective of `model` in the C form, and the sum of its losses.
+    dual, conjugates, charged : float
+        The objective of the best dual point, the sum of its conjugates, and that of their sizes.
+        Minus infinity without a dual point: the sums are then those of zero.
+    pull : ndarray of shape (d + 1,)
+        ``C sum_i a_i x_i`` of that point.
+    sizes : ndarray of shape (SIZES,)
+        The sizes of the labels and of its dual variables, which bounds on rounding need.
+    products, product_sizes : float
+        Sums of ``a_i z_i`` and of their sizes if both points belong to one pass; else infinite.
     """
 
-    balances: ClassVar[bool] = False
     at: np.ndarray
-    model: np.ndarray = field(default_factory=lambda: np.empty(0))
+    model: np.ndarray = field(default_factory=empty_array)
     passes: int = 0
     ended: bool = False
-    estimate: float = np.inf
     active: int = 0
+    primal: float = np.inf
+    paid: float = 0.0
+    dual: float = -np.inf
+    conjugates: float = 0.0
+    charged: float = 0.0
+    pull: np.ndarray = field(default_factory=empty_array)
+    sizes: np.ndarray = field(default_factory=lambda: np.zeros(SIZES))
+    products: float = np.inf
+    product_sizes: float = np.inf
 
     @property
     @abstractmethod
@@ -159,9 +177,14 @@ class OverPasses(ABC):
         """The last step, in words."""
 
     @property
-    def evaluates(self) -> bool:
-        """True if the next pass evaluates a point."""
-        return True
+    def estimate(self) -> float:
+        """The relative gap of the best points."""
+        return relative(max(self.primal - self.dual, 0.0), self.primal, self.dual)
+
+    @property
+    def is_proven(self) -> bool:
+        """True if there are weights, and a dual point with the sum that the intercept asks for."""
+        return bool(np.isfinite(self.dual) and np.isfinite(self.primal))
 
     @abstractmethod
     def question(self) -> Question:
@@ -171,25 +194,39 @@ class OverPasses(ABC):
     def learn_from_pass(self, setting: Setting, found: Any) -> Any:
         """Learn from a pass; return the problem over the rows taken along, or None."""
 
-    @abstractmethod
+    def keep_weights(self, primal: float, paid: float) -> None:
+        """Keep the point of the pass if it is the best so far."""
+        if primal < self.primal:
+            self.primal = primal
+            self.paid = paid
+            self.model = self.at
+            self.products = np.inf
+
+    def keep_bound(self, dual: float, pull: np.ndarray, sums: LossSums, sizes: np.ndarray) -> bool:
+        """Keep a dual point with the sum that is asked for if it is the best; return True then."""
+        if not dual > self.dual:
+            return False
+        self.dual = dual
+        self.pull = pull
+        self.conjugates = sums.conjugates
+        self.charged = sums.conjugate_sizes
+        self.sizes = sizes
+        self.products = np.inf
+        return True
+
     def bound_sums(self, facts: Facts) -> Sums:
-        """Return the sums of the certificate of `model`, rounding bounded."""
-
-    @abstractmethod
-    def ask_balanced(self) -> Any:
-        """Return the question of a pass that proves `model` if a free intercept asks for a sum."""
-
-    def bound_balanced(self, facts: Facts, found: Any) -> Sums:
-        """Return the sums of the certificate of `model`, from the sums of such a pass."""
-        # Balanced dual variables are not those of the margins: their products are not known.
-        sums = LossSums(*found.sums.tolist())._replace(products=np.inf, product_sizes=np.inf)
-        sizes = PointSizes(*found.sizes.tolist())
-        return bound_sums(facts, sums, sizes, self.model, facts.C * found.pulled)
-
-    def proves(self, intercept: Intercept) -> bool:
-        """Return True if there is a point to certify."""
-        return self.passes > 0
+        """Return the sums of the certificate of the best points, rounding bounded."""
+        found = LossSums(
+            self.paid, self.conjugates, self.products, self.charged, self.product_sizes
+        )
+        return bound_sums(facts, found, PointSizes(*self.sizes.tolist()), self.model, self.pull)
 
     def gives_up(self, most: int) -> bool:
         """Return True if the method does not suit the rows, or has done `most` passes in vain."""
         return False
+
+
+def sizes_of_labels(sizes: np.ndarray) -> np.ndarray:
+    """Return the sizes of zero dual variables, from those of others of the same rows."""
+    point = PointSizes(*sizes.tolist())
+    return np.array(point._replace(pulled=0.0, paired=0.0, positive=0.0, negative=0.0))
