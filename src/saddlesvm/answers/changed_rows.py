@@ -326,43 +326,35 @@ def count_at_once(near: Vicinity) -> int:
     return max(1, BLOCK_VALUES // max(near.problem.X.n_rows, near.w.size))
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOut:
-    """Bounds for the rows of a problem, each left out.
+def refine_rows(
+    rows: RowEstimates,
+    near: Vicinity | None,
+    chosen: np.ndarray,
+    values: float = REFINED_VALUES,
+) -> RowEstimates:
+    """Return estimates with the margins of some rows computed, exact to rounding.
 
-    Attributes
-    ----------
-    rows : RowEstimates
-    near : Vicinity or None
-        None if the loss has no curvature.
+    The problems without these rows may read so many `values` together; other rows are left, and all
+    rows without a vicinity.
     """
-
-    rows: RowEstimates
-    near: Vicinity | None
-
-    def refine(self, chosen: np.ndarray, values: float = REFINED_VALUES) -> LeftOut:
-        """Return the bounds with the margins of some rows computed, exact to rounding.
-
-        The problems without these rows may read so many `values` together; other rows are left.
-        """
-        if self.near is None or not chosen.size:
-            return self
-        margins = self.rows.margins.copy()
-        low = self.rows.low.copy()
-        high = self.rows.high.copy()
-        most = max(1, int(values // max(1, self.near.problem.n_values)))
-        size = count_at_once(self.near)
-        for start in range(0, min(most, chosen.size), size):
-            if time_is_up():
-                break
-            some = chosen[:most][start : start + size]
-            changed = ChangedRows(self.near, some)
-            computed, error = changed.margins(changed.solve())
-            # The earlier bounds hold as well.
-            low[some] = np.maximum(low[some], computed - error)
-            high[some] = np.minimum(high[some], computed + error)
-            margins[some] = np.clip(computed, low[some], high[some])
-        return replace(self, rows=replace(self.rows, margins=margins, low=low, high=high))
+    if near is None or not chosen.size:
+        return rows
+    margins = rows.margins.copy()
+    low = rows.low.copy()
+    high = rows.high.copy()
+    most = max(1, int(values // max(1, near.problem.n_values)))
+    size = count_at_once(near)
+    for start in range(0, min(most, chosen.size), size):
+        if time_is_up():
+            break
+        some = chosen[:most][start : start + size]
+        changed = ChangedRows(near, some)
+        computed, error = changed.margins(changed.solve())
+        # The earlier bounds hold as well.
+        low[some] = np.maximum(low[some], computed - error)
+        high[some] = np.minimum(high[some], computed + error)
+        margins[some] = np.clip(computed, low[some], high[some])
+    return replace(rows, margins=margins, low=low, high=high)
 
 
 def leave_out_rows(
@@ -370,14 +362,14 @@ def leave_out_rows(
     w: np.ndarray,
     beta: np.ndarray,
     near: Vicinity | None,
-) -> LeftOut:
+) -> RowEstimates:
     """Return estimates and bounds of each row's margin without the row.
 
     `near` is the vicinity of the optimum, if it is known; :func:`~.row_estimates` has the other
     parameters.
     """
     if near is None:
-        return LeftOut(row_estimates(problem, w, beta), None)
+        return row_estimates(problem, w, beta)
     low, high = bound_margins_left_out(near)
     if problem.is_cornerless:
         bent = near.bend * near.leverages
@@ -394,6 +386,4 @@ def leave_out_rows(
     # Both bounds hold: the narrower one counts.
     low = np.maximum(rows.low, low)
     high = np.minimum(rows.high, high)
-    return LeftOut(
-        replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high), near
-    )
+    return replace(rows, margins=np.clip(rows.margins, low, high), low=low, high=high)

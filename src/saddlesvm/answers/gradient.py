@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,15 +20,8 @@ from saddlesvm.problem.bounds import (
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import margins
-from saddlesvm.rows.layouts import add_rows
-from saddlesvm.rows.small_types import widen
 from saddlesvm.solvers.machines import ALL, make_machine
 
-FEW_COLUMNS = 64  # dense columns up to which a margin is one sum
-ROWS_AT_ONCE = 512  # dense rows that are converted to float64 at a time
-# Values of the partial sums over sparse rows, as a multiple of the rows' stored values.
-PARTS_SHARE = 2.0
-PULL_UNITS = 8.0  # roundings of a term beside those of its sums
 TARGET_UNITS = 4.0  # rounding of a residual, in units of the target's last place
 
 
@@ -62,75 +54,14 @@ class Gradient(NamedTuple):
     off: np.ndarray
 
 
-def margin_slips(
-    problem: Problem, w: np.ndarray, terms: float | np.ndarray | None = None
-) -> np.ndarray:
-    """Return bounds on the rounding of the margins of w, shape (n,).
-
-    Parameters
-    ----------
-    problem : Problem
-    w : ndarray of shape (d + 1,)
-    terms : float or ndarray of shape (n,), optional
-        Additions that a product of a margin went through at most; by default as in a sum in any
-        order.
-    """
-    count = (problem.row_sizes.terms if terms is None else terms) + MARGIN_UNITS
+def margin_slips(problem: Problem, w: np.ndarray) -> np.ndarray:
+    """Return bounds on the rounding of the margins of w, shape (n,)."""
     # gamma(count) ||w|| ||x_i|| bounds the rounding of w . x_i in any order of its sum.
-    slips = count * UNIT / (1.0 - count * UNIT) * norm_of(w) * radii(problem.gather(problem.norms))
+    count = problem.row_sizes.terms + MARGIN_UNITS
+    slips = gamma(count) * norm_of(w) * radii(problem.gather(problem.norms))
     if not is_classification(problem.loss):
         slips += TARGET_UNITS * UNIT * np.abs(problem.gather(problem.y))
     return SLACK * slips + UNDERFLOW
-
-
-def close_margins(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, float | np.ndarray]:
-    """Return ``x_i . w`` of the members, shape (n,), and the additions of a product at most."""
-    X = problem.X
-    if X.sparse:
-        return margins(problem, w), np.diff(X.indptr)[problem.members] + 1.0
-    d = problem.n_features
-    if d < FEW_COLUMNS or not problem.holds_rows:
-        return margins(problem, w), d + 1.0
-    # Sums of about sqrt(d) parts of the features: a product goes through 2 sqrt(d) additions.
-    width = math.isqrt(d)
-    parts = np.zeros((d, -(-d // width)))  # each column has the weights of its part only
-    parts[np.arange(d), np.arange(d) // width] = w[:-1]
-    z = np.empty(problem.members.size)
-    for place in range(0, z.size, ROWS_AT_ONCE):
-        chosen = slice(place, place + ROWS_AT_ONCE)
-        if problem.members.size == problem.y.size:
-            rows = X.values[chosen]
-        else:
-            rows = X.values[problem.members[chosen]]
-        z[chosen] = (widen(rows, np.float64) @ parts).sum(axis=1) + X.bias * w[-1]
-    return z, float(width + parts.shape[1] + 1)
-
-
-def _near_pull(problem: Problem, alpha: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return ``C sum_i a_i x_i`` over the members, shape (d + 1,), and a bound on its rounding."""
-    X = problem.X
-    members = problem.members
-    if not X.sparse:
-        near = pulled_by_short_sums(problem, problem.scatter(alpha))
-        return near.pull, norm_of(near.errors)
-    # Sparse rows: sums over about as many parts of the rows as each part has rows.
-    width = problem.n_features + 1
-    spread = problem.scatter(alpha)
-    values = members.size * problem.values_per_row
-    count = max(1, min(math.isqrt(members.size), int(PARTS_SHARE * values / width)))
-    pull = np.zeros(width)
-    for part in np.array_split(members, count):
-        own = np.zeros(width)
-        add_rows(X, part, spread, own)
-        pull += own
-    # The sums of sizes, times the roundings that a term of each column went through.
-    sizes = np.zeros(width)
-    add_rows(X._replace(data=np.abs(X.data), bias=abs(X.bias)), members, np.abs(spread), sizes)
-    longest = -(-members.size // count)
-    columns = np.bincount(X.indices, minlength=width).astype(np.float64)
-    columns[-1] = members.size
-    units = (np.minimum(columns, longest) + count + PULL_UNITS) * UNIT
-    return problem.C * pull, SLACK * problem.C * norm_of(units / (1.0 - units) * sizes) + UNDERFLOW
 
 
 def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
@@ -140,20 +71,20 @@ def gradient_at(problem: Problem, w: np.ndarray) -> Gradient:
     that; each sum over the rows by short sums. A loss without a largest curvature has an infinite
     error.
     """
-    z, terms = close_margins(problem, w)
-    slips = margin_slips(problem, w, terms)
+    z = margins(problem, w)
+    slips = margin_slips(problem, w)
     machine = make_machine(problem, problem.in_arrays)
     alpha, bends, _ = machine.answer(ALL, z, np.empty(0), 0.0)
     bends = problem.C * bends
-    pull, missed = _near_pull(problem, alpha)
-    value = _add_penalty(problem, w, pull)
+    near = pulled_by_short_sums(problem, problem.scatter(alpha))
+    value = _add_penalty(problem, w, near.pull)
     # A multiplier is off by the curvature times the slip of its margin, and by its own rounding.
     with np.errstate(invalid="ignore"):
         off = _steepest(problem, z, slips, bends) * slips
     off += problem.C * 2.0 * loss_units(problem.loss) * UNIT * np.abs(alpha) + UNDERFLOW
     norms = radii(problem.gather(problem.norms))
-    assembling = 4.0 * UNIT * (norm_of(w) + norm_of(pull))
-    error = missed + SLACK * float(np.einsum("i,i", off, norms)) + assembling
+    assembling = 4.0 * UNIT * (norm_of(w) + norm_of(near.pull))
+    error = norm_of(near.errors) + SLACK * float(np.einsum("i,i", off, norms)) + assembling
     return Gradient(value, error, z, slips, bends, alpha, off)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from saddlesvm.answers.changed_rows import REFINED_VALUES, LeftOut, leave_out_rows
+from saddlesvm.answers.changed_rows import REFINED_VALUES, leave_out_rows, refine_rows
 from saddlesvm.answers.labels import Verdicts, label_verdicts, squared_errors, weighted_mean
 from saddlesvm.answers.row_estimates import FACTORED, RowEstimates, row_estimates
 from saddlesvm.answers.vicinity import find_vicinity
@@ -342,23 +342,30 @@ class Estimation:
     def _each_row(self, proofs: bool, values: float) -> list[RowEstimates]:
         """Return each sub-problem's estimates; solve for rows whose labels are still open."""
         found = []
+        vicinities = []
         for k in range(self.count):
             problem, w = self._problem(k)
             beta = dual_row(self.fitted.duals, k)
-            if proofs:
-                found.append(leave_out_rows(problem, w, beta, find_vicinity(problem, w)))
-            else:
-                found.append(LeftOut(row_estimates(problem, w, beta, bounded=False), None))
+            if not proofs:
+                found.append(row_estimates(problem, w, beta, bounded=False))
+                continue
+            near = find_vicinity(problem, w)
+            found.append(leave_out_rows(problem, w, beta, near))
+            vicinities.append(near)
         if not proofs:
-            return [one.rows for one in found]
-        low = np.column_stack([one.rows.low for one in found])
-        high = np.column_stack([one.rows.high for one in found])
+            return found
+        low = np.column_stack([one.low for one in found])
+        high = np.column_stack([one.high for one in found])
         open_rows = ~np.isfinite(high - low).all(axis=1)
         decided = self.truth.verdicts(low, high).decided
         # A regression has no labels to decide.
         if decided.size:
             open_rows |= ~decided
-        return [one.refine(np.flatnonzero(open_rows), values).rows for one in found]
+        chosen = np.flatnonzero(open_rows)
+        return [
+            refine_rows(rows, near, chosen, values)
+            for rows, near in zip(found, vicinities, strict=True)
+        ]
 
     def _reasons(self, taken: float) -> list[str]:
         """Return why the estimates are not to be trusted."""

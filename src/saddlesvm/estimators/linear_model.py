@@ -336,7 +336,7 @@ class LinearModel(Estimator):
         -----
         The first call takes steps towards the exact optimum. If the gradient does not bound its
         distance well enough, the call also inverts a matrix of at most 2,500 features. Later calls
-        compute the scores of the rows, and with a factor a triangular solve for each row. The
+        compute the scores of the rows, and with a matrix a product for each row. The
         bounds are for the problem of the fit: parameters that are changed afterwards count from the
         next fit on.
 
