@@ -16,13 +16,13 @@ NOISE = 0.3  # standard deviation beside scores of standard deviation 1
 BLOCK_BYTES = 16 << 20
 
 
-def make_store(path: str, gigabytes: float, features: int, seed: int, overwrite: bool, classes: int = 2) -> Store:
+def make_store(path: str, gigabytes: float, features: int, seed: int, classes: int = 2) -> Store:
     """Write the rows block by block; each block has a random stream of its own."""
     shape = features if classes == 2 else (features, classes)
     rule = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
     n_rows = max(2, int(gigabytes * 1e9 / (4 * features)))
     step = max(1, BLOCK_BYTES // (4 * features))
-    with StoreWriter(path, dtype=np.float32, overwrite=overwrite) as writer:
+    with StoreWriter(path, dtype=np.float32) as writer:
         for start in range(0, n_rows, step):
             random = np.random.default_rng([seed, start])
             count = min(step, n_rows - start)
@@ -42,7 +42,6 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=512)
     parser.add_argument("--classes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--overwrite", action="store_true")
     options = parser.parse_args()
     began = time.perf_counter()
     store = make_store(**{name: one for name, one in vars(options).items() if name != "store"}, path=options.store)

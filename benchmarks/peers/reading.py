@@ -60,7 +60,7 @@ def compared(path: Path, n_text: int, repeats: int) -> list[str]:
     if (table.X != X).nnz or not np.array_equal(table.y, y):
         raise AssertionError(f"{path}: the two readers disagree")
     target = path.with_name(path.name + ".store")
-    first = seconds(lambda: convert(path, target, overwrite=True))[0]
+    first = seconds(lambda: convert(path, target))[0]
     mapped = interleaved({"mapped": lambda: read(target)}, repeats)["mapped"][0]
     fits = {"fit": lambda: LinearSVC(loss="hinge", random_state=0).fit(table.X, table.y)}
     fits["fit"]()

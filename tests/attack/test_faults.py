@@ -74,22 +74,20 @@ def test_a_conversion_that_is_killed_at_every_event_leaves_nothing_in_the_way(tm
     rows = [f"{label} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row) if x) for row, label in zip(X, y)]  # noqa: B905
     source.write_text("\n".join(rows) + "\n")
     undisturbed = bytes_of(convert(source, tmp_path / "sound.store").path)
-    for overwrite in (False, True):
-        number = 0
-        while faults.killed_at(number, lambda: convert(source, target, overwrite=True)):
-            number += 1
-            if target.exists():
-                assert bytes_of(Store(target).path) == undisturbed
-            if not overwrite:
-                shutil.rmtree(target, ignore_errors=True)
-        assert number >= 5
-        assert bytes_of(Store(target).path) == undisturbed
-        # A killed conversion leaves its unfinished folder, which no command takes for a store.
-        for name in faults.left_over(target.parent, "rows.store"):
-            assert name.endswith(".partial")
-            with pytest.raises(DataError, match="interrupted conversion"):
-                Store(target.parent / name)
-            shutil.rmtree(target.parent / name)
+    number = 0
+    while faults.killed_at(number, lambda: convert(source, target)):
+        number += 1
+        if target.exists():
+            assert bytes_of(Store(target).path) == undisturbed
+            shutil.rmtree(target)
+    assert number >= 5
+    assert bytes_of(Store(target).path) == undisturbed
+    # A killed conversion leaves its unfinished folder, which no command takes for a store.
+    for name in faults.left_over(target.parent, "rows.store"):
+        assert name.endswith(".partial")
+        with pytest.raises(DataError, match="interrupted conversion"):
+            Store(target.parent / name)
+        shutil.rmtree(target.parent / name)
 
 
 def writers(folder: Path) -> dict[str, Any]:

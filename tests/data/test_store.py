@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-import signal
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
 from saddlesvm import LinearSVC, LinearSVR, Store
-from saddlesvm.data import DataError, StoreWriter, read, store_writer
-from saddlesvm.data.errors import check_exists
+from saddlesvm.data import DataError, StoreWriter, read
 from saddlesvm.problem.losses import Hinge
 from support import csr, labels, matrix
 
@@ -324,18 +320,19 @@ def test_sparse_blocks_are_put_in_order_and_widen_the_store(tmp_path: Path) -> N
     assert empty.X.nnz == 0
 
 
-def test_an_existing_name_is_kept_unless_overwriting_was_allowed(tmp_path: Path) -> None:
-    path = make(tmp_path).path
-    with pytest.raises(DataError, match="exists already"):
-        Store.create(path, ROWS)
-    assert Store.create(path, ROWS[:5], overwrite=True).shape == (5, D)
+def test_an_existing_name_is_kept(tmp_path: Path) -> None:
+    store = make(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter").write_text("dear")
-    with pytest.raises(DataError, match="is not a store"):
-        Store.create(tmp_path / "mine", ROWS, overwrite=True)
+    for path in (store.path, tmp_path / "mine"):
+        with pytest.raises(DataError, match="exists already; remove it, or give another name"):
+            Store.create(path, ROWS)
+    with pytest.raises(DataError, match="is within a store"):
+        Store.create(store.path / "inner", ROWS)
     with pytest.raises(DataError, match="partial"):
         Store.create(tmp_path / "x.partial", ROWS)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.store", "mine"]
+    assert len(Store(store.path)) == len(ROWS) and (tmp_path / "mine" / "letter").read_text() == "dear"
 
 
 def test_two_writers_of_one_name_do_not_disturb_each_other(tmp_path: Path) -> None:
@@ -389,76 +386,6 @@ def test_scores_of_sparse_float32_rows_are_made_in_bounded_memory(monkeypatch: p
     monkeypatch.setattr(scores, "BLOCK_VALUES", 100)
     np.testing.assert_array_equal(scores.linear_scores(S, coef, intercept), whole)
     np.testing.assert_allclose(whole, S.toarray().astype(np.float64) @ coef.T + intercept, rtol=1e-12, atol=1e-12)
-
-
-def test_a_store_that_cannot_take_the_name_of_another_leaves_that_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, plain = np.eye(3), Path.rename
-    Store.create(tmp_path / "s", X, np.arange(3))
-
-    def rename(self: Path, target: Path) -> Path:
-        if self.name.endswith(".partial") and target.name == "s" and "replaced" not in self.name:
-            raise OSError(5, "Input/output error")
-        return plain(self, target)
-
-    monkeypatch.setattr(Path, "rename", rename)
-    monkeypatch.setattr(store_writer, "exchange_names", lambda *given: False)
-    with pytest.raises(DataError, match="cannot be written: Input/output error"):
-        Store.create(tmp_path / "s", 2.0 * X, np.arange(3), overwrite=True)
-    assert np.array_equal(Store(tmp_path / "s").X, X)
-    assert [one.name for one in tmp_path.iterdir()] == ["s"]
-
-
-@pytest.mark.parametrize("exchanges", [True, False])
-def test_a_reader_finds_a_whole_store_or_is_told_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanges: bool
-) -> None:
-    """A replacement that is killed at its first, second, ... rename, on file systems with and without exchange."""
-    path = tmp_path / "s"
-    if not exchanges:
-        monkeypatch.setattr(store_writer, "exchange_names", lambda *given: False)
-    for number in range(3):
-        Store.create(path, np.eye(3), np.arange(3), overwrite=True)
-        killed = subprocess.run(
-            [sys.executable, "-c", KILLED_AT_RENAME, str(path), str(number), str(exchanges)], check=False
-        )
-        assert killed.returncode in (0, -signal.SIGKILL)
-        if path.exists():
-            X = np.asarray(Store(path).X)
-            assert np.array_equal(X, np.eye(3)) or np.array_equal(X, 2.0 * np.eye(3))
-            continue
-        assert not exchanges
-        refused(path, "no such store, but", "is the former one", "Rename it to s")
-        (former,) = tmp_path.glob("s.*.replaced.partial")
-        refused(former, "is the former store of a replacement that was interrupted; rename it to s")
-        with pytest.raises(DataError, match="Rename it to s"):
-            check_exists(str(path))
-        former.rename(path)
-        assert np.array_equal(Store(path).X, np.eye(3))
-
-
-# Replaces a store, and ends by SIGKILL before the rename of this number.
-KILLED_AT_RENAME = """
-import os, signal, sys
-from pathlib import Path
-import numpy as np
-from saddlesvm.data import Store, store_writer
-
-plain = Path.rename
-left = [int(sys.argv[2])]
-
-def rename(self, target):
-    if left[0] == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    return plain(self, target)
-
-Path.rename = rename
-if sys.argv[3] == "False":
-    store_writer.exchange_names = lambda *given: False
-Store.create(sys.argv[1], 2.0 * np.eye(3), np.arange(3), overwrite=True)
-"""
 
 
 def test_an_array_that_the_system_does_not_map_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import struct
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,12 @@ MODEL = b"solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias -1\nw\n
 
 def both(path: Path, **options: Any) -> list[Callable[[], Any]]:
     """The two ways to read a file: whole, and some rows at a time."""
-    store = path.with_name("t.store")
-    return [lambda: read(path, **options), lambda: read(convert(path, store, overwrite=True, **options).path)]
+
+    def read_by_blocks() -> Any:
+        store = convert(path, path.with_name(f"{uuid.uuid4()}.store"), **options)
+        return read(store.path)
+
+    return [lambda: read(path, **options), read_by_blocks]
 
 
 def refused(path: Path, data: bytes, said: str) -> None:

@@ -44,7 +44,6 @@ def check_sources(
     show_default=True,
     help="Memory for the rows during the conversion.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a store of that name.")
 @reading_options()
 @JSON
 def command(
@@ -53,7 +52,6 @@ def command(
     store: str,
     dtype: str | None,
     memory: str,
-    overwrite: bool,
     reading: Reading,
     as_json: bool,
 ) -> int:
@@ -72,7 +70,7 @@ def command(
     try:
         with progress_bar(f"converting to {store}", as_json) as advance:
             how = replace(reading, dtype=dtype)
-            converted = convert_sources(data, store, how, memory_bytes(memory), overwrite, advance)
+            converted = convert_sources(data, store, how, memory_bytes(memory), advance)
     except KeyboardInterrupt:
         print_error("saddlesvm: interrupted; nothing was written")
         return INTERRUPTED

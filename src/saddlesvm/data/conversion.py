@@ -33,7 +33,6 @@ def convert(
     dtype: DTypeLike | None = None,
     zero_based: bool | Literal["auto"] = "auto",
     memory: int = MEMORY,
-    overwrite: bool = False,
     drop_columns: Sequence[str | int] = (),
     advance: Callable[[float], object] | None = None,
 ) -> Store:
@@ -58,8 +57,6 @@ def convert(
     memory : int, default=268435456
         Approximate bytes for the rows in memory; labels and row pointers add up to 16 bytes a row.
         ``.npz`` and idx files are read whole.
-    overwrite : bool, default=False
-        Replace a store of that name.
     advance : callable, optional
         Called with the share that is done, from 0 to 1.
 
@@ -87,7 +84,7 @@ def convert(
         sources = [sources]
     names = [os.fspath(source) for source in sources]
     how = Reading(label, header, n_features, dtype, zero_based, drop_columns=tuple(drop_columns))
-    return convert_sources(names, target, how, memory, overwrite, advance)
+    return convert_sources(names, target, how, memory, advance)
 
 
 def convert_sources(
@@ -95,7 +92,6 @@ def convert_sources(
     target: str | os.PathLike[str],
     how: Reading,
     memory: int,
-    overwrite: bool = False,
     advance: Callable[[float], object] | None = None,
 ) -> Store:
     """Write sources of numbers as a store, as :func:`convert`."""
@@ -106,10 +102,10 @@ def convert_sources(
         raise DataError("no data file was given; at least one is needed")
     n_bytes = memory // _BLOCKS_IN_MEMORY
     try:
-        _write_store(names, target, how, n_bytes, overwrite, advance)
+        _write_store(names, target, how, n_bytes, advance)
     except LateZero:
         how = replace(how, zero_based=True)
-        _write_store(names, target, how, n_bytes, overwrite, advance)
+        _write_store(names, target, how, n_bytes, advance)
     return Store(target)
 
 
@@ -118,7 +114,6 @@ def _write_store(
     target: str | os.PathLike[str],
     how: Reading,
     n_bytes: int,
-    overwrite: bool,
     advance: Callable[[float], object] | None,
 ) -> None:
     """Write the files of these names as a store, from blocks of about `n_bytes`."""
@@ -135,7 +130,6 @@ def _write_store(
         target,
         dtype=dtype,
         n_features=how.n_features,
-        overwrite=overwrite,
         feature_names=feature_names,
         label_name=sources[0].label_name,
     ) as writer:

@@ -5,7 +5,6 @@ A file is written all at once: a reader sees the old file or the whole new file,
 
 from __future__ import annotations
 
-import glob
 import os
 import secrets
 import stat
@@ -22,8 +21,6 @@ MISSING_ADVICE = (
     "(--missing mean or median); saddlesvm.table does so in Python"
 )
 BUNDLED = ("banknote", "heart", "toy")  # names of the data sets that come with the package
-# The end of the name of a store that is being replaced.
-REPLACED = ".replaced.partial"
 _SPECIAL_FILES = {
     stat.S_IFIFO: "pipe",
     stat.S_IFSOCK: "socket",
@@ -55,17 +52,7 @@ class DataError(ValueError):
 def check_exists(name: str) -> None:
     """Raise a `DataError` unless a bundled set, a file or a folder has this name."""
     if name not in BUNDLED and not os.path.exists(name):
-        refuse_half_replaced(Path(name))
         raise DataError(f"{name}: no such file; the bundled data sets are {', '.join(BUNDLED)}")
-
-
-def refuse_half_replaced(path: Path) -> None:
-    """Raise a `DataError` for a missing store whose replacement was killed between two renames."""
-    for former in path.parent.glob(f"{glob.escape(path.name)}.*{REPLACED}"):
-        raise DataError(
-            f"{path}: no such store, but {former.name} is the former one: its replacement was "
-            f"interrupted. Rename it to {path.name}, or convert again and remove it"
-        )
 
 
 def refuse_special(path: str | os.PathLike[str], advice: str = "a file is needed") -> None:

@@ -98,7 +98,6 @@ class Store:
         sample_weight: ArrayLike | None = None,
         *,
         dtype: object = None,
-        overwrite: bool = False,
         feature_names: Sequence[str] | None = None,
         label_name: str | None = None,
     ) -> Store:
@@ -117,8 +116,6 @@ class Store:
         sample_weight : array-like of shape (n,), optional
         dtype : dtype, optional
             Type of the values, instead of the type of X.
-        overwrite : bool, default=False
-            Replace a store of that name.
         feature_names : sequence of str, optional
         label_name : str, optional
 
@@ -128,11 +125,7 @@ class Store:
             Bad data, or a path that exists or cannot be written.
         """
         with StoreWriter(
-            path,
-            dtype=dtype,
-            overwrite=overwrite,
-            feature_names=feature_names,
-            label_name=label_name,
+            path, dtype=dtype, feature_names=feature_names, label_name=label_name
         ) as writer:
             _write_blocks(writer, X, y, sample_weight)
         return cls(path)

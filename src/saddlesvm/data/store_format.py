@@ -16,7 +16,7 @@ import numpy as np
 
 from saddlesvm.data.archives import DAMAGE, check_format, is_finite, matches, shorten_text
 from saddlesvm.data.column_positions import check_names
-from saddlesvm.data.errors import REPLACED, DataError, refuse_half_replaced, refuse_special
+from saddlesvm.data.errors import DataError, refuse_special
 from saddlesvm.rows.small_types import FLOATS, SMALL, bfloat16, type_name
 
 FORMAT_NAME = "saddlesvm-store"
@@ -108,18 +108,11 @@ def read_store_header(folder: Path) -> dict[str, Any]:
         header is missing or contradicts the rest.
     """
     if not folder.exists():
-        refuse_half_replaced(folder)
         raise DataError(f"{folder}: no such store")
     if not folder.is_dir():
         raise DataError(
             f"{folder}: is a file; a store is a folder with a {HEADER} "
             "(saddlesvm convert makes stores)"
-        )
-    if folder.name.endswith(REPLACED):
-        name = folder.name.removesuffix(REPLACED).rpartition(".")[0]
-        raise DataError(
-            f"{folder}: is the former store of a replacement that was interrupted; rename it to "
-            f"{name}, or remove it"
         )
     if folder.name.endswith(PARTIAL):
         raise DataError(

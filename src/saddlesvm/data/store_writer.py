@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import io
 import json
 import os
@@ -20,7 +19,7 @@ import scipy.sparse as sp
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import ArrayLike
 
-from saddlesvm.data.errors import REPLACED, DataError, sync_folder
+from saddlesvm.data.errors import DataError, sync_folder
 from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL, is_size
 from saddlesvm.rows import layouts as rows
@@ -41,18 +40,13 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 INT32_MOST = 2**31 - 1  # the largest number that an index of 32 bits can be
-# Arguments of renameat2, from Linux's fcntl.h.
-CURRENT_FOLDER = -100
-RENAME_EXCHANGE = 2
 
 
 class StoreWriter:
     """Writes a store block by block. A context manager: the complete store appears at its end.
 
     Until then, the files are in a folder ``NAME.<random>.partial`` beside it. An exception removes
-    this folder. A killed process leaves it; it can be removed by hand. A store that is replaced
-    exchanges its name with the new one in one step, on file systems that can do this: a reader
-    finds the old or the new store at any time.
+    this folder. A killed process leaves it; it can be removed by hand.
 
     Parameters
     ----------
@@ -64,8 +58,6 @@ class StoreWriter:
         type, else float64.
     n_features : int, optional
         Number of features of a sparse store; by default the width of the widest block.
-    overwrite : bool, default=False
-        Replace a store of that name.
     feature_names : sequence of str, optional
     label_name : str, optional
 
@@ -99,7 +91,6 @@ class StoreWriter:
         *,
         dtype: Any = None,
         n_features: int | None = None,
-        overwrite: bool = False,
         feature_names: Sequence[str] | None = None,
         label_name: str | None = None,
     ) -> None:
@@ -109,7 +100,6 @@ class StoreWriter:
         self.name = os.fspath(path)
         self.dtype = None if dtype is None else kept_type(dtype)
         self.n_features = n_features
-        self.overwrite = overwrite
         self.feature_names = feature_names
         self.label_name = label_name
         self.sources: list[dict[str, Any]] = []
@@ -136,22 +126,11 @@ class StoreWriter:
             self.folder.mkdir()
 
     def _refuse_target(self) -> None:
-        """Raise a `DataError` if the target exists and must not be replaced, or is in a store."""
-        # A store that is replaced takes all that is in its folder with it.
+        """Raise a `DataError` if the target exists, or is in a store."""
         if (self.target.parent / HEADER).is_file():
             raise DataError(f"{self.name}: is within a store; give a name beside it")
-        if not self.target.exists():
-            return
-        if not self.overwrite:
-            raise DataError(
-                f"{self.name}: exists already; overwrite it (overwrite=True), or give another name"
-            )
-        # A wrong path must not delete anything but a store.
-        if not (self.target / HEADER).is_file():
-            raise DataError(
-                f"{self.name}: is not a store, so it is not overwritten; "
-                "remove it, or give another name"
-            )
+        if self.target.exists():
+            raise DataError(f"{self.name}: exists already; remove it, or give another name")
 
     def __enter__(self) -> StoreWriter:
         return self
@@ -373,25 +352,11 @@ class StoreWriter:
         sync_folder(self.folder)
         # Another process may have made the target meanwhile.
         self._refuse_target()
-        if not self.target.exists():
-            self.folder.rename(self.target)
-        elif not exchange_names(self.folder, self.target):
-            self._rename_in_turn()
+        self.folder.rename(self.target)
         sync_folder(self.target.parent)
 
-    def _rename_in_turn(self) -> None:
-        """Replace a store where names cannot be exchanged; a reader is told of a kill between."""
-        former = self.folder.with_name(self.folder.name.removesuffix(PARTIAL) + REPLACED)
-        self.target.rename(former)
-        try:
-            self.folder.rename(self.target)
-        except OSError:
-            former.rename(self.target)
-            raise
-        shutil.rmtree(former, ignore_errors=True)
-
     def discard(self) -> None:
-        """Close all files, and remove the folder: it was not finished, or holds a former store."""
+        """Close all files, and remove the folder if it was not finished."""
         with suppress(OSError):
             for file in self._files.values():
                 file.file.close()
@@ -435,20 +400,6 @@ def npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
     file = io.BytesIO()
     write_array_header_1_0(file, header)
     return file.getvalue()
-
-
-def exchange_names(first: Path, second: Path) -> bool:
-    """Exchange the names of two folders in one step; False if this system cannot.
-
-    A process that is killed leaves both folders whole, before the step or after it.
-    """
-    library = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(library, "renameat2"):
-        return False
-    status = library.renameat2(
-        CURRENT_FOLDER, os.fsencode(first), CURRENT_FOLDER, os.fsencode(second), RENAME_EXCHANGE
-    )
-    return bool(status == 0)
 
 
 def flush(file: IO[bytes]) -> None:
