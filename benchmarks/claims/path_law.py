@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from experiments.datasets import read_images
 from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import read
 
@@ -35,10 +36,9 @@ def from_file(folder: Path, name: str) -> Data:
 
 def images(folder: Path) -> Data:
     """Fashion-MNIST's pullovers against its T-shirts (2 and 0), pixels from 0 to 1: 12,000 x 784."""
-    table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
-    y = np.asarray(table.y)
+    X, y = read_images(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
     chosen = (y == 0) | (y == 2)
-    return np.ascontiguousarray(np.asarray(table.X)[chosen], dtype=np.float64) / 255.0, y[chosen]
+    return X[chosen] / 255.0, y[chosen].astype(np.int64)
 
 
 SETS: dict[str, Callable[[Path], Data]] = {
