@@ -22,7 +22,6 @@ from sklearn.svm import _classes
 import saddlesvm.svm as ours
 
 CLASSES = ("LinearSVC", "LinearSVR", "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")
-FUNCTIONS = ("l1_min_c",)
 FILES = ("test_svm", "test_sparse", "test_bounds")
 SHOWN = 150  # characters of an error
 
@@ -72,13 +71,11 @@ class Report:
 
 
 def put_in_place(names: list[str], report: Report) -> None:
-    """Let scikit-learn's names mean this package's classes and functions."""
+    """Let scikit-learn's names mean this package's classes."""
     for name in names:
         kind = report.watched(name)
         for module in (svm, _classes):
             setattr(module, name, kind)
-    for name in FUNCTIONS:
-        setattr(svm, name, report.telling(name, getattr(ours, name)))
 
 
 def main() -> None:

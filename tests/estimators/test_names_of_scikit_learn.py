@@ -21,34 +21,15 @@ def test_the_module_has_the_same_names_and_c_max() -> None:
     assert sorted(ours.__all__) == sorted([*theirs.__all__, "C_max"])
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "log"])
-@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"intercept_scaling": 10.0}], ids=str)
-@pytest.mark.parametrize("classes", [2, 3])
-def test_l1_min_c_is_that_of_scikit_learn(loss: Any, options: dict[str, Any], classes: int) -> None:
-    rows, labels = X[: 50 * classes], Y[: 50 * classes]
-    for given in (rows, sparse.csr_array(rows)):
-        found = ours.l1_min_c(given, labels, loss=loss, **options)
-        assert found == pytest.approx(theirs.l1_min_c(given, labels, loss=loss, **options), rel=1e-12)
-
-
-@pytest.mark.parametrize("name", ["squared_hinge", "logistic"])
-def test_models_are_empty_up_to_l1_min_c(name: Any) -> None:
+@pytest.mark.parametrize(("name", "called"), [("squared_hinge", "squared_hinge"), ("logistic", "log")])
+def test_models_are_empty_up_to_l1_min_c(name: Any, called: Any) -> None:
     labels = Y == 2
-    first = ours.l1_min_c(X, labels, loss=name)
+    first = ours.l1_min_c(X, labels, loss=called)
     empty, more = (
         ours.LinearSVC(penalty="l1", loss=name, C=factor * first, tol=1e-9).fit(X, labels) for factor in (0.99, 1.01)
     )
     assert not empty.coef_.any() and not empty.intercept_.any()
     assert more.coef_.any() or more.intercept_.any()
-
-
-def test_l1_min_c_refuses_what_has_no_answer() -> None:
-    with pytest.raises(ValueError, match="always select zero coefficients"):
-        ours.l1_min_c([[0, 0], [0, 0]], [0, 1])
-    with pytest.raises(ValueError, match="loss must be 'squared_hinge'"):
-        ours.l1_min_c(X, Y, loss="hinge")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="two classes at least"):
-        ours.l1_min_c(X, np.zeros(len(X)))
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import svm
 from sklearn.base import clone
 
-from saddlesvm.data.door import check_design, checked_data
-from saddlesvm.data.label_checks import check_labels, encode_classes
+from saddlesvm.data.door import checked_data
 from saddlesvm.estimators.base import Estimator, option_of
 from saddlesvm.estimators.solve import part_problem
 from saddlesvm.multiclass import splits
 from saddlesvm.multiclass.linear_fit import rows_of
 from saddlesvm.problem.first_weight import largest_empty_C
 from saddlesvm.problem.penalties import L2
-from saddlesvm.runtime.allowed import COUNT_FROM_ONE, SCALING, STRENGTH, check, names
+from saddlesvm.runtime.allowed import COUNT_FROM_ONE, STRENGTH, check
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 
 ENDS = (1e-3, 1e3)  # smallest and largest C of a path or grid; a guess
@@ -104,65 +101,6 @@ def check_sparse(model: Estimator) -> None:
 def takes_features(model: Estimator) -> bool:
     """Return True if the penalty has an l1 norm: features come in as C grows."""
     return not isinstance(model._penalty().penalty, L2)
-
-
-def l1_min_c(
-    X: RowsLike,
-    y: LabelsLike,
-    *,
-    loss: Literal["squared_hinge", "log", "logistic"] = "squared_hinge",
-    fit_intercept: bool = True,
-    intercept_scaling: float = 1.0,
-) -> float:
-    """Return the largest C at which the l1 norm makes all weights and the intercept zero.
-
-    As ``sklearn.svm.l1_min_c``. :func:`C_max` does the same for every estimator with its own
-    options: row and class weights, other losses, and intercepts that are free.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n, d)
-    y : array-like of shape (n,)
-        Labels, with at least two different values; each of more than two classes is set against the
-        rest.
-    loss : {"squared_hinge", "log", "logistic"}, default="squared_hinge"
-        "log" is scikit-learn's name of the logistic loss.
-    fit_intercept : bool, default=True
-        Whether there is an intercept, penalised like the weights.
-    intercept_scaling : float, default=1.0
-        Value of the constant feature whose weight the intercept is.
-
-    Returns
-    -------
-    float
-        With a larger C some weight, or the intercept, is not zero.
-
-    Raises
-    ------
-    ValueError
-        Bad data or options, or features that are zero: no C gives them a weight.
-
-    Examples
-    --------
-    >>> from saddlesvm import LinearSVC
-    >>> from saddlesvm.data import load_bundled
-    >>> from saddlesvm.svm import l1_min_c
-    >>> notes = load_bundled("banknote")
-    >>> model = LinearSVC(penalty="l1", C=1.1 * l1_min_c(notes.X, notes.y)).fit(
-    ...     notes.X, notes.y
-    ... )
-    >>> model.n_features_selected_
-    1
-    """
-    check("loss", loss, names("squared_hinge", "log", "logistic"))
-    check("intercept_scaling", intercept_scaling, SCALING)
-    design = check_design(X, finite=True)
-    classes, codes = encode_classes(check_labels(y, design.shape[0]))
-    if classes.size < 2:
-        raise ValueError(f"l1_min_c needs two classes at least; y has {classes.size}")
-    options = {"fit_intercept": fit_intercept, "intercept_scaling": intercept_scaling}
-    called = "log" if loss == "logistic" else loss
-    return float(svm.l1_min_c(design.plain, codes, loss=called, **options))
 
 
 def check_Cs(Cs: int | Sequence[float]) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from saddlesvm.lab.plane import Plane
 from saddlesvm.problem.certificate import Evaluation, evaluate
+from saddlesvm.runtime.randomness import draw, make_random
 from saddlesvm.solvers import DCD, SDCA, Newton, Pegasos
 from saddlesvm.solvers.base import Budget
 
@@ -27,7 +28,6 @@ NEVER = -1.0  # relative gap that no solver reaches, so that none pauses by itse
 TIMED_SECONDS = 0.02
 MOST_TIMED = 10**6  # rows
 CHANGED = 1e-12  # difference of a bar's height from which on it has changed
-MASK = 2**64 - 1  # the random generator computes in 64 bits
 
 
 class Draws:
@@ -50,19 +50,11 @@ class Draws:
     """
 
     def __init__(self, seed: int) -> None:
-        self.state = seed & MASK
-
-    def bits(self) -> int:
-        """Return the next 64 random bits."""
-        self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
-        z = self.state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
-        return z ^ (z >> 31)
+        self.state = make_random(seed)
 
     def below(self, n: int) -> int:
         """Return a random integer from 0 to n - 1, for n below 2^32."""
-        return ((self.bits() >> 32) * n) >> 32
+        return draw(self.state, n)
 
     def shuffle(self, items: Any) -> None:
         """Bring a list or an array into random order, in place (Fisher and Yates)."""
