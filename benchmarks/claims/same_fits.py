@@ -163,7 +163,7 @@ def model_of(cell: Cell) -> Any:
         loss = cell.machine.removeprefix("kernel ")
         if loss in CLASSIFICATION:
             return saddlesvm.SVC(tol=LIMITS["tol"], **given)
-        return saddlesvm.SVR(loss=loss, tol=LIMITS["tol"], C=C)  # its intercept is free
+        return saddlesvm.SVR(tol=LIMITS["tol"], C=C)  # its intercept is free
     given |= LIMITS | {"penalty": cell.penalty} | ({"max_iter": SWEEPS} if cell.data == "made" else {})
     if cell.penalty == "elasticnet":
         given["l1_ratio"] = L1_RATIO

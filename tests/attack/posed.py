@@ -19,7 +19,6 @@ from .hostile import hostile_rows, hostile_targets, hostile_weights
 from .public import JOINT, Data
 
 CLASSIFIERS = ("hinge", "squared_hinge", "smooth_hinge", "smooth_hinge:width=0.3", "logistic")
-PIECEWISE_LINEAR = ("epsilon_insensitive", "absolute", "pinball:tau=0.3")  # losses of SVR
 SMOOTH = ("squared_hinge", "smooth_hinge", "logistic", "squared", "huber:delta=0.7", "squared_epsilon_insensitive")
 REGRESSORS = (
     "epsilon_insensitive", "squared_epsilon_insensitive", "absolute", "squared", "huber:delta=0.7", "pinball:tau=0.3",
@@ -281,7 +280,7 @@ def kernel_machine(random: np.random.Generator, folder: Path, name: str) -> Pose
     y = labels(random, X, K) if classify else hostile_targets(random, X, classify=False)
     weights = weights_for(random, y if classify else None, len(X))
     if name == "SVR":
-        options |= {"loss": one_of(random, PIECEWISE_LINEAR), "epsilon": one_of(random, [0.0, 0.1, 2.0])}
+        options["epsilon"] = one_of(random, [0.0, 0.1, 2.0])
     elif name != "SVC":
         options["nu"] = float(one_of(random, [0.05, 0.2, 0.5, random.uniform(0.01, 1.0)]))
         if name == "NuSVC" and chance(random, 0.8):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from saddlesvm import SVR
 from saddlesvm.estimators.register import entry_of
 
 from . import judge, nu
@@ -129,7 +130,8 @@ def strength_of(model: Any, n: int) -> tuple[Decimal, Callable[[Any], Decimal]]:
 
 def loss_of(model: Any) -> Textbook:
     """The loss of an estimator: its name may carry an option, as in "huber:delta=2.0"."""
-    name, _, option = getattr(model, "loss", "hinge").partition(":")  # SVC has no other
+    only = "epsilon_insensitive" if isinstance(model, SVR) else "hinge"  # of kernel machines
+    name, _, option = getattr(model, "loss", only).partition(":")
     usual = {"smooth_hinge": 1.0, "huber": 1.0, "pinball": 0.5}.get(name, 0.0)
     if name.endswith("epsilon_insensitive"):
         usual = model.epsilon

@@ -18,7 +18,7 @@ from saddlesvm.kernel.kernel_problem import KernelProblem, make_kernel_problem
 from saddlesvm.kernel.mercer import Kernel
 from saddlesvm.kernel.pair_ascent import ascend_pairs, ascend_singly, program_over
 from saddlesvm.problem.certificate import KernelPoint
-from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, SquaredHinge, loss_name
+from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, loss_name
 from saddlesvm.solvers.base import Budget
 
 INTERCEPTS = ["none", "free"]
@@ -45,12 +45,6 @@ def solved(problem: KernelProblem, tol: float = 1e-8, **options):
 def bound_on_difference(first, second) -> float:
     """How far two certified objectives of one problem can be apart."""
     return max(first.certificate.gap, second.certificate.gap) + 1e-9 * first.certificate.primal
-
-
-@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()])
-def test_losses_without_a_kernel_solver_are_refused(data, loss):
-    with pytest.raises(ValueError, match="use one of hinge"):
-        problem_of(*data, loss=loss)
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)

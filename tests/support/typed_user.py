@@ -33,7 +33,7 @@ assert_type(SVC(kernel="rbf", gamma="scale").fit(X, y), SVC)
 assert_type(NuSVC(nu=0.1).fit(X, y).decision_function(X), np.ndarray)
 assert_type(OneClassSVM(kernel=np.dot).fit(X), OneClassSVM)
 LinearSVC(loss=Hinge(), multi_class="ovo", intercept="free", penalty="l2", dual=False)
-SVR(kernel="poly", degree=2, gamma=0.5, loss="absolute")
+SVR(kernel="poly", degree=2, gamma=0.5)
 
 # Paths.
 assert_type(LinearSVC().path(X, y, C=(0.1, 1.0)), CertifiedPath)

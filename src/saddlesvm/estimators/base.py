@@ -38,7 +38,6 @@ COMMON = {
     "n_jobs": allowed.THREADS,
     "callbacks": allowed.CALLBACKS,
     "verbose": allowed.VERBOSE,
-    "warm_start": allowed.TRUTH,
     "keep": allowed.KEEP,
 }
 # The names of each class's parameters, once they were asked for.

@@ -73,6 +73,7 @@ LINEAR_OPTIONS = {
     "intercept": names(*INTERCEPTS),
     "intercept_scaling": SCALING,
     "memory": allowed.MEMORY,
+    "warm_start": allowed.TRUTH,
     "checkpoint": either(
         allowed.instances("the name of a file, a Checkpoint", str, os.PathLike, Checkpoint),
         allowed.NOTHING,

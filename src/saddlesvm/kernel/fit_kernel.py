@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,7 @@ from saddlesvm.estimators.fitted import gather_facts
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.kernel.definiteness import evidence_against
 from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows, shares_matrix
-from saddlesvm.kernel.kernel_fitted import (
-    KernelFitted,
-    check_kernel_rows,
-    starts_from,
-)
+from saddlesvm.kernel.kernel_fitted import KernelFitted, check_kernel_rows
 from saddlesvm.kernel.kernel_problem import MIDDLE
 from saddlesvm.kernel.mercer import WITHOUT_GAMMA, Kernel, Matrix, resolve_gamma
 from saddlesvm.kernel.nu_machines import NuRegression
@@ -40,8 +35,6 @@ def fit_kernel(
     X: Any,
     y: ArrayLike | None,
     sample_weight: ArrayLike | None,
-    *,
-    former: KernelFitted | None = None,
 ) -> KernelFitted:
     """Fit a kernel machine.
 
@@ -51,8 +44,6 @@ def fit_kernel(
         An estimator that is not fitted: its parameters. It learns the features.
     X, y, sample_weight
         As in :meth:`saddlesvm.SVC.fit`.
-    former : KernelFitted, optional
-        An earlier fit on the same rows, whose solution is the starting point.
     """
     compiled_before = seconds_compiling()
     loss = template._check_options()
@@ -62,7 +53,7 @@ def fit_kernel(
     weights = check_weights(sample_weight, n)
     kernel = make_kernel(template, X, weights)
     strength = template._strength()
-    results = solve_problems(template, kernel, X, training, strength, former)
+    results = solve_problems(template, kernel, X, training, strength)
 
     # The support vectors and their coefficients; those of a classifier class by class.
     pairs = training.problems
@@ -110,7 +101,6 @@ def solve_problems(
     X: Matrix,
     training: Training,
     strength: dict[str, float],
-    former: KernelFitted | None,
 ) -> list[FitResult]:
     """Fit every sub-problem for a given C or lambda, in the quickest way."""
     machine = template._machine()
@@ -134,8 +124,7 @@ def solve_problems(
             sorted_pairs = Pairs(problems.codes[order], problems.classes)
             training = training._replace(problems=sorted_pairs, weights=weights)
             X = X[order]
-    starts = starts_from(former, strength.get("C", 1.0), n, len(problems), order)
-    fits = make_fits(template, kernel, X, training, strength, starts)
+    fits = make_fits(template, kernel, X, training, strength)
     results = fits.solve()
     if order is None:
         return results
@@ -154,7 +143,6 @@ def make_fits(
     X: Matrix,
     training: Training,
     strength: dict[str, float],
-    starts: Sequence[np.ndarray] | None,
 ) -> Fits:
     """Return the fits of the sub-problems of a kernel machine over checked rows."""
     problems = training.problems
@@ -172,7 +160,6 @@ def make_fits(
             "cache_size": cache_size,
             **strength,
         },
-        starts=starts,
     )
     callbacks = template.callbacks
     return Fits(

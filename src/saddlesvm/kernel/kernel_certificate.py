@@ -30,7 +30,7 @@ from saddlesvm.kernel.mercer import expand
 from saddlesvm.kernel.rough_values import rough_expansion
 from saddlesvm.problem.bounds import UNIT, Bounded
 from saddlesvm.problem.certificate import Evaluation, KernelPoint, evaluate
-from saddlesvm.problem.loss import has_array_methods, methods_of
+from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.problem.without_loss import BEYOND_MARGIN, find_without_loss
@@ -160,8 +160,6 @@ def may_pay(terms: Pointwise, z: np.ndarray, errors: np.ndarray) -> np.ndarray:
     Losses are convex: a row that pays nothing at two values pays nothing between them. The errors
     are doubled, because the ends are rounded.
     """
-    if not has_array_methods(terms.loss):
-        return np.ones(z.size, dtype=bool)
     value = methods_of(terms.loss).value
     with np.errstate(all="ignore"):
         ends = [value(terms.loss, z + way * errors, terms.y) for way in (-2.0, 2.0)]

@@ -34,7 +34,6 @@ from saddlesvm.kernel.row_table import has_maker
 from saddlesvm.kernel.small_pairs import PairsTask, SmallPairs
 from saddlesvm.multiclass.fits import Fits, WithoutWeights, bundles_of
 from saddlesvm.multiclass.sub_problems import Pairs, SubProblem
-from saddlesvm.problem.certificate import KernelPoint
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.solvers.base import SolverBase
@@ -109,8 +108,6 @@ class KernelRows:
         How each is posed over its rows.
     facts : KernelFacts, optional
         Of all points, if they are known.
-    starts : sequence of ndarray of shape (n,), optional
-        Coefficients of all points to begin each sub-problem with.
     members : dict of int to ndarray
         The points of each problem that is being solved.
     """
@@ -121,7 +118,6 @@ class KernelRows:
     options: dict[str, Any]
     machine: Machine = PLAIN
     facts: KernelFacts | None = None
-    starts: Sequence[np.ndarray] | None = None
     reads_together: bool = False
     members: dict[int, np.ndarray] = field(default_factory=dict)
 
@@ -139,11 +135,8 @@ class KernelRows:
         return self.machine.pose(problem)
 
     def begin_at(self, fits: Fits, sub: SubProblem, problem: KernelProblem) -> dict[str, Any]:
-        """Return the start of a fit, of given coefficients."""
-        if self.starts is None:
-            return {}
-        beta = self.starts[sub.index][self.members[sub.index]]
-        return {"start": KernelPoint(self.machine.rows_of(problem, beta))}
+        """Return nothing: a fit begins at the solver's first point."""
+        return {}
 
     def publish(self, fits: Fits, fit: Fit, result: FitResult) -> FitResult:
         """Return the result with the coefficients of the points that are not zero."""
@@ -217,7 +210,7 @@ class KernelRows:
         """
         options = self.options
         solver = fits.solver
-        is_default = self.starts is None and fits.limits.gap == 0.0 and options.get("lam") is None
+        is_default = fits.limits.gap == 0.0 and options.get("lam") is None
         if not (is_default and fits.is_unwatched) or type(solver) is not Decomposition:
             return False
         weights = options["weights"]

@@ -1,8 +1,7 @@
-"""A fitted kernel machine as a value, and functions of it: scores, classes, weights, starts."""
+"""A fitted kernel machine as a value, and functions of it: scores, classes, weights."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -254,44 +253,3 @@ def spread_duals(duals: np.ndarray, support: object, n: int) -> list[np.ndarray]
         beta[rows] = own
         found.append(beta)
     return found
-
-
-def starts_from(
-    former: KernelFitted | None, C: float, n: int, problems: int, order: np.ndarray | None
-) -> Sequence[np.ndarray] | None:
-    """Return the coefficients of another fit, scaled to this C, from which problems may begin.
-
-    Parameters
-    ----------
-    former : KernelFitted or None
-    C : float
-        Of the problems.
-    n, problems : int
-        The numbers of rows and of problems.
-    order : ndarray of shape (n,) or None
-        The order of the rows, if it is not the user's.
-
-    Raises
-    ------
-    ValueError
-        The other fit had more rows, or another number of problems.
-    """
-    if former is None:
-        return None
-    duals = pair_duals(former.duals, former.n_support, former.n_classes)
-    # Models of several classes keep coefficients of the opposite sign.
-    if former.n_classes > 2:
-        duals = -duals
-    found = spread_duals(duals, former.support, n)
-    if len(found) != problems:
-        raise ValueError(
-            f"warm_start needs as many sub-problems as the last fit, {len(found)}; this fit "
-            f"has {problems}: set warm_start=False"
-        )
-    if order is not None:
-        found = [beta[order] for beta in found]
-    # The bounds of the coefficients grow with C, and so do most coefficients.
-    factor = 1.0
-    if former.C and C:
-        factor = C / former.C
-    return [factor * beta for beta in found]

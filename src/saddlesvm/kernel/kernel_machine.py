@@ -69,7 +69,6 @@ class KernelMachine(Estimator):
     solver: KernelSolver | SolverBase = "auto"
     n_jobs: int | None = None
     callbacks: Sequence[Any] | None = None
-    warm_start: bool = False
     shrinking: bool = True
     max_iter: float | None = -1
 
@@ -105,8 +104,7 @@ class KernelMachine(Estimator):
             margin between two classes: the optimum is then w = 0, and the model is a dual point
             that pair steps cannot improve. Raise nu.
         """
-        former = held_machine(self) if self.warm_start and self._fitted is not None else None
-        return self._hold(fit_kernel(self._options(), X, y, sample_weight, former=former))
+        return self._hold(fit_kernel(self._options(), X, y, sample_weight))
 
     @property
     def coef_(self) -> Any:

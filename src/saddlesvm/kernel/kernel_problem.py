@@ -32,7 +32,7 @@ from saddlesvm.kernel.mercer import Kernel, Matrix, expand, gram
 from saddlesvm.kernel.row_blocks import RowSource, row_source
 from saddlesvm.kernel.row_table import RowTable
 from saddlesvm.problem.intercepts import Group, Intercept, InterceptName, make_intercept
-from saddlesvm.problem.losses import LOSSES, Loss, loss_name, traits_of
+from saddlesvm.problem.losses import Loss, loss_name, traits_of
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength, Weighted, resolve_C
 from saddlesvm.problem.terms import Pointwise, box_of
@@ -91,36 +91,6 @@ class KernelFacts(NamedTuple):
 def can_share_matrix(kernel: Kernel, X: Matrix, megabytes: float) -> bool:
     """Return True if the kernel matrix fits into the cache, and takes a matrix product."""
     return 8.0 * X.shape[0] ** 2 <= megabytes * 2**20 and kernel.has_products
-
-
-def has_kernel_solver(loss: object) -> bool:
-    """Return True if kernel solvers take a loss, or its class.
-
-    Its conjugate is ``phi*(-a) = t |a| - a y`` within the bounds of a, for the number t of its
-    method ``tube()``.
-    """
-    return hasattr(loss, "tube")
-
-
-def check_kernel_loss(loss: Loss) -> Loss:
-    """Return the loss itself.
-
-    Raises
-    ------
-    ValueError
-        It has no kernel solver.
-    """
-    if not has_kernel_solver(loss):
-        task = traits_of(loss).task
-        names = [
-            name
-            for name, kind in LOSSES.items()
-            if has_kernel_solver(kind) and traits_of(kind).task == task
-        ]
-        raise ValueError(
-            f"loss {loss_name(loss)!r} has no kernel solver: use one of {', '.join(names)}"
-        )
-    return loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,9 +335,8 @@ def make_kernel_problem(
     Raises
     ------
     ValueError
-        The loss has no kernel solver, the intercept is unknown, or C and lam do not fit together.
+        The intercept is unknown, or C and lam do not fit together.
     """
-    check_kernel_loss(loss)
     kind = make_intercept(intercept, 1.0)
     chosen = members
     if chosen is None:

@@ -26,7 +26,6 @@ from scipy.linalg.lapack import dposv, dpstrf
 from saddlesvm.kernel.kernel_certificate import nearest_feasible
 from saddlesvm.kernel.kernel_problem import KernelProblem
 from saddlesvm.problem.intercepts import Absent, Intercept
-from saddlesvm.problem.loss import has_array_methods
 from saddlesvm.problem.problem import make_problem
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.threads import blas_for
@@ -45,8 +44,7 @@ TURNS = 3  # full steps, each of which corrects the rounding of the one before
 
 def can_finish(problem: KernelProblem) -> bool:
     """Return True if a linear problem over a factor of the matrix is the same problem."""
-    has_plain_rows = problem.table is not None and problem.views is None and not problem.groups
-    return has_plain_rows and has_array_methods(problem.loss)
+    return problem.table is not None and problem.views is None and not problem.groups
 
 
 def work_of(problem: KernelProblem) -> float:

@@ -138,9 +138,6 @@ class SVC(ClassifierMixin, KernelMachine):
     intercept : {"free", "none"}, default="free"
         "free": unpenalised, as in scikit-learn's ``SVC``. "none": no intercept, as in the Pegasos
         paper.
-    warm_start : bool, default=False
-        Begin at the solution of the last fit on the same rows, for another C (or nu) or a smaller
-        gap. A fit that ends at `max_time` goes on in this way; joblib saves it meanwhile.
 
     Attributes
     ----------
@@ -277,7 +274,7 @@ class NuSVC(ClassifierMixin, KernelMachine):
         vectors. `nu` is at most twice the share of the smaller class.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, max_iter, \
 decision_function_shape, break_ties, random_state, max_time, keep, gap, solver, n_jobs, \
-callbacks, warm_start
+callbacks
         As in :class:`SVC`.
 
     Attributes

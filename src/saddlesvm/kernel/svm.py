@@ -14,12 +14,10 @@ from saddlesvm.estimators.register import register_estimator
 from saddlesvm.estimators.scikit_learn import OutlierMixin, RegressorMixin
 from saddlesvm.kernel.kernel_fitted import held_machine, score_problems
 from saddlesvm.kernel.kernel_machine import KernelMachine
-from saddlesvm.kernel.kernel_problem import check_kernel_loss
 from saddlesvm.kernel.nu_machines import SHORTFALL, Machine, Novelty, NuRegression
 from saddlesvm.multiclass.sub_problems import SubProblem
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.losses import make_loss
-from saddlesvm.problem.residual_losses import RegressionLoss
 from saddlesvm.runtime.allowed import NOT_NEGATIVE, NU, STRENGTH, Allowed
 
 if TYPE_CHECKING:
@@ -62,11 +60,8 @@ class SVR(RegressorMixin, KernelMachine):
     epsilon : float, default=0.1
         Half-width of the tube without loss. It has the target's units.
     shrinking, verbose, max_iter, max_time, keep, gap, solver, n_jobs, \
-callbacks, warm_start
+callbacks
         As in :class:`SVC`.
-    loss : str or Loss, default="epsilon_insensitive"
-        "epsilon_insensitive", as in scikit-learn; or "absolute", "pinball:tau=0.5" (the quantile
-        `tau`).
 
     Attributes
     ----------
@@ -98,7 +93,6 @@ callbacks, warm_start
         "epsilon": NOT_NEGATIVE,
     }
     epsilon: float = 0.1
-    loss: RegressionLoss | Loss | type[Loss] = "epsilon_insensitive"
 
     _pose = pose_targets
 
@@ -114,7 +108,7 @@ callbacks, warm_start
         return score_problems(held_machine(self), X)[:, 0]
 
     def _make_loss(self) -> Loss:
-        return check_kernel_loss(make_loss(self.loss, epsilon=self.epsilon, task="regression"))
+        return make_loss("epsilon_insensitive", epsilon=self.epsilon)
 
 
 @register_estimator(task="regression", linear=False)
@@ -143,7 +137,7 @@ class NuSVR(RegressorMixin, KernelMachine):
         Weight of the losses.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, keep,
     gap, \
-solver, n_jobs, callbacks, warm_start
+solver, n_jobs, callbacks
         As in :class:`SVC`.
 
     Attributes
@@ -205,7 +199,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         At most this share of the rows is outside the surface, and at least this share are support
         vectors.
     shrinking, cache_size, verbose, max_iter, max_time, keep, gap, solver, n_jobs, \
-callbacks, warm_start
+callbacks
         As in :class:`SVC`.
 
     Attributes

@@ -91,14 +91,12 @@ class Shape(Enum):
 class Loss(Protocol):
     r"""The methods of a loss.
 
-    A loss may have more. ``tube()``: the number t for which :math:`\phi^*(-a) = t \lvert a \rvert -
-    a y` wherever a is within its bounds; the kernel solvers need it. ``corners()``: the margins
-    ``y z`` (residuals ``z - y`` of a regression) between which phi is a parabola, a tuple.
-    ``steepening()``: a number M with :math:`\lvert \phi''' \rvert \le M \phi''`. With either of
-    the two, proofs of decisions are much tighter. ``growth()``: a number G with :math:`\lvert
-    \phi' \rvert \le G \phi`; the rounding of margins then counts little if the losses are small.
-    ``probability(scores)``: the probability of the label +1 at an array of scores;
-    ``predict_proba`` needs it.
+    A loss may have more. ``corners()``: the margins ``y z`` (residuals ``z - y`` of a regression)
+    between which phi is a parabola, a tuple. ``steepening()``: a number M with :math:`\lvert
+    \phi''' \rvert \le M \phi''`. With either of the two, proofs of decisions are much tighter.
+    ``growth()``: a number G with :math:`\lvert \phi' \rvert \le G \phi`; the rounding of margins
+    then counts little if the losses are small. ``probability(scores)``: the probability of the
+    label +1 at an array of scores; ``predict_proba`` needs it.
 
     Examples
     --------

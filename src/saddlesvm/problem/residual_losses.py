@@ -91,9 +91,6 @@ class Absolute(NamedTuple):
     def largest_curvature(self) -> float:
         return INF
 
-    def tube(self) -> float:
-        return 0.0
-
 
 @register(
     "epsilon_insensitive",
