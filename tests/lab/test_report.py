@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import itertools
-import json
 import re
 from xml.etree import ElementTree
 
@@ -106,15 +103,15 @@ def test_the_report_is_whole_and_asks_for_nothing(report):
     text = report.read_text()
     assert "&lt;toy&gt;" in text
     assert "<toy>" not in text
-    page = re.sub(r"<script>.*?</script>", "", text, flags=re.S)
-    assert not re.search(r'(src|href)="(?!#|data:)', page)
+    assert "<script" not in text
+    assert not re.search(r'(src|href)="(?!#|data:)', text)
     for word in ("What was found", "came within 1e-3 of the optimum first", "Machine and versions", "numpy", "Command"):
-        assert word in page
-    assert page.count('class="chart"') == page.count("<svg") > 10
+        assert word in text
+    assert text.count('class="chart"') == text.count("<svg") > 10
 
 
 def test_figures_take_the_ink_of_the_page_and_share_no_identifier(report):
-    """So that they can be read on light and on dark paper, and none refers to another, which may be hidden."""
+    """So that they can be read on light and on dark paper, and none refers to another."""
     text = report.read_text()
     identifiers = re.findall(r' id="([^"]*)"', text)
     assert len(identifiers) == len(set(identifiers))
@@ -128,16 +125,6 @@ def test_figures_take_the_ink_of_the_page_and_share_no_identifier(report):
             assert inked == drawn.count("<text")
 
 
-def test_every_choice_of_buttons_shows_one_figure(report):
-    """And the first one is shown at first."""
-    for figure in re.findall(r'<figure class="choices">.*?</figure>', report.read_text(), flags=re.S):
-        rows = [re.findall(r'value="([^"]*)"', row) for row in re.findall(r"<fieldset>.*?</fieldset>", figure)]
-        charts = re.findall(r'data-keys="([^"]*)"( hidden)?>', figure)
-        shown = [json.loads(html.unescape(keys)) for keys, _ in charts]
-        assert len(rows) == 2 and shown == [list(keys) for keys in itertools.product(*rows)]
-        assert [bool(hidden) for _, hidden in charts] == [False] + [True] * (len(charts) - 1)
-
-
 def test_report_items_are_escaped(tmp_path):
     report = Report("a & b", ["x < y"], command="run '<it>'")
     names = np.array(["</script>", "b"])
@@ -146,25 +133,21 @@ def test_report_items_are_escaped(tmp_path):
     report.section("Three", Picture("p", "c", lambda: charts.new_axes()))
     text = report.html()
     for raw in ("<b>", "<c>", "<d>", "<e>", "<it>"):
-        assert raw not in re.sub(r"<figcaption>.*?</figcaption>|<script>.*?</script>", "", text, flags=re.S)
-    assert "&lt;/script&gt;" in text and text.count("</script>") == 1
+        assert raw not in re.sub(r"<figcaption>.*?</figcaption>", "", text, flags=re.S)
+    assert "&lt;/script&gt;" in text and "</script>" not in text
     assert '<td class="number">1.5</td>' in text
     assert '<td class="number">-3.1 to 1e-05</td>' in text
     assert [path.name for path in report.save_figures(tmp_path, ("png",))] == ["one-two-g.png", "three-p.png"]
 
 
-def test_the_report_works_in_a_browser(report):
+def test_the_report_is_seen_in_a_browser(report):
     webdriver = pytest.importorskip("selenium.webdriver")
     with browser(webdriver) as driver:
         driver.get(report.as_uri())
-        visible = (
-            "return Array.from(document.querySelectorAll('figure.choices')[0].querySelectorAll('.chart'))"
-            ".filter(one => one.offsetHeight > 100).map(one => one.getAttribute('aria-label'))"
+        heights = (
+            "return Array.from(document.querySelectorAll('.chart svg'), one => one.offsetHeight || one.clientHeight)"
         )
-        assert driver.execute_script(visible) == ["Suboptimality against epochs"]
-        for value in ("seconds of solving", "Duality gap"):
-            driver.execute_script(f"""document.querySelector('input[value="{value}"]').click()""")
-        assert driver.execute_script(visible) == ["Duality gap against seconds of solving"]
+        assert min(driver.execute_script(heights)) > 100
         assert driver.get_log("browser") == []
 
 

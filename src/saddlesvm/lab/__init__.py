@@ -28,7 +28,6 @@ from saddlesvm.lab.report import (  # noqa: E402
     Prose as Prose,
     Report as Report,
     Section as Section,
-    Switch as Switch,
     TextTable as TextTable,
 )
 from saddlesvm.lab.runs import (  # noqa: E402

@@ -14,10 +14,9 @@ import pandas as pd
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
 from saddlesvm.lab import figures
-from saddlesvm.lab.charts import Chart
 from saddlesvm.lab.curves import AXES, closing_chart, curve_chart
 from saddlesvm.lab.dataset import Dataset
-from saddlesvm.lab.report import Item, Prose, Report, Section, Switch, TextTable
+from saddlesvm.lab.report import Item, Prose, Report, Section, TextTable
 from saddlesvm.lab.traces import PROBLEM, add_labels, strength_texts
 from saddlesvm.lab.verdict import (
     LEVELS,
@@ -170,17 +169,12 @@ def endings_table(trace: pd.DataFrame) -> TextTable:
 
 def convergence_section(trace: pd.DataFrame, title: str) -> Section:
     """Return the curves of a problem."""
-    closing: dict[tuple[str, ...], Chart] = {}
+    charts: list[Item] = []
     for quantity, word in (("suboptimality", "Suboptimality"), ("gap", "Duality gap")):
         for against, (column, axis) in AXES.items():
             if trace[column].any():
-                chart = curve_chart(trace, quantity, against, f"{word} against {axis}")
-                closing[(word, axis)] = chart
-    caption = next(iter(closing.values())).caption
-    charts: list[Item] = [
-        Switch("Closing in on the optimum", caption, ("quantity", "against"), closing),
-        closing_chart(trace, "epochs", "Primal and dual closing in on each other"),
-    ]
+                charts.append(curve_chart(trace, quantity, against, f"{word} against {axis}"))
+    charts.append(closing_chart(trace, "epochs", "Primal and dual closing in on each other"))
     # Quantities that some traces lack.
     for quantity, against, word in (
         ("test_error", "seconds", "Test error over time"),

@@ -7,7 +7,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -52,26 +52,7 @@ class TextTable:
         return cls(list(records[0]), [list(record.values()) for record in records], caption)
 
 
-@dataclass(frozen=True)
-class Switch:
-    """Charts with buttons that choose which to show.
-
-    Attributes
-    ----------
-    title, caption : str
-    names : tuple of str
-        What the buttons choose, such as "quantity" and "against".
-    charts : dict of tuple of str to Chart
-        The chart for each choice, a value for each name; the page begins with the first.
-    """
-
-    title: str
-    caption: str
-    names: tuple[str, ...]
-    charts: dict[tuple[str, ...], Chart]
-
-
-Item = Prose | TextTable | Chart | Picture | Switch
+Item = Prose | TextTable | Chart | Picture
 
 
 @dataclass
@@ -147,7 +128,7 @@ class Report:
         return write_page(path, self.html())
 
     def html(self) -> str:
-        """Return the page, with its styles, its script and its figures inside."""
+        """Return the page, with its styles and its figures inside."""
         page = PageWriter()
         body = "\n".join(page.write_section(section) for section in self.sections)
         parts = {
@@ -160,7 +141,6 @@ class Report:
             "machine": write_pairs(machine_rows() + self.time_rows),
             "command": escape(self.command),
             "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-            "script": page_part("report.js"),
         }
         return Template(page_part("report.html")).substitute(parts)
 
@@ -182,7 +162,7 @@ class Report:
         Path(folder).mkdir(parents=True, exist_ok=True)
         paths = []
         for section in self.sections:
-            for item in expand_switches(section.items):
+            for item in section.items:
                 if not isinstance(item, (Chart, Picture)):
                     continue
                 name = make_slug(f"{section.title} {item.title}")
@@ -193,15 +173,6 @@ class Report:
                     save(ax, os.fspath(path), caption=caption if number == 0 else "")
                     paths.append(path)
         return paths
-
-
-def expand_switches(items: Sequence[Item]) -> Iterator[Item]:
-    """Yield the items, and all charts of a switch in its place."""
-    for item in items:
-        if isinstance(item, Switch):
-            yield from item.charts.values()
-        else:
-            yield item
 
 
 class PageWriter:
@@ -226,51 +197,18 @@ class PageWriter:
         if isinstance(item, TextTable):
             return write_table(item)
         caption = f"<figcaption><b>{escape(item.title)}</b> {escape(item.caption)}</figcaption>"
-        if isinstance(item, Switch):
-            buttons = write_buttons(item, self.figures)
-            drawings = "\n".join(
-                self.write_drawing(chart, chart.title, keys, is_hidden=number > 0)
-                for number, (keys, chart) in enumerate(item.charts.items())
-            )
-            return f'<figure class="choices">{caption}{buttons}{drawings}</figure>'
         drawing = self.write_drawing(item, f"{item.title}. {item.caption}")
         return f"<figure>{caption}{drawing}</figure>"
 
-    def write_drawing(
-        self,
-        item: Chart | Picture,
-        label: str,
-        keys: Sequence[str] = (),
-        is_hidden: bool = False,
-    ) -> str:
-        """Return a figure as SVG; `keys` are the choices of a switch that show it."""
+    def write_drawing(self, item: Chart | Picture, label: str) -> str:
+        """Return a figure as SVG."""
         # The number makes the identifiers inside the SVG unique on the page.
         self.figures += 1
         # A chart with numbers at its ticks needs no search for room.
         has_numbers_only = isinstance(item, Chart) and not item.shade
         margins = MARGINS if has_numbers_only else None
         drawing = draw_svg(item.draw, f"figure {self.figures}", margins)
-        attributes = f'class="chart" role="img" aria-label="{escape(label)}"'
-        if keys:
-            attributes += f' data-keys="{escape(json.dumps(list(keys), separators=COMPACT))}"'
-        if is_hidden:
-            attributes += " hidden"
-        return f"<div {attributes}>{drawing}</div>"
-
-
-def write_buttons(item: Switch, number: int) -> str:
-    """Return the HTML of a switch's buttons, a row for each name."""
-    rows = []
-    for place, name in enumerate(item.names):
-        buttons = ""
-        for k, value in enumerate(dict.fromkeys(keys[place] for keys in item.charts)):
-            state = " checked" if k == 0 else ""
-            buttons += (
-                f'<label><input type="radio" name="switch-{number}-{place}" '
-                f'value="{escape(value)}"{state}><span>{escape(value)}</span></label>'
-            )
-        rows.append(f"<fieldset><legend>{escape(name)}</legend>{buttons}</fieldset>")
-    return f'<div class="switch">{"".join(rows)}</div>'
+        return f'<div class="chart" role="img" aria-label="{escape(label)}">{drawing}</div>'
 
 
 def write_table(item: TextTable) -> str:
