@@ -324,10 +324,12 @@ class ActiveSet(OverPasses):
     ) -> ActiveSet | None:
         """Return a run that goes on from Newton's method over passes if that overshoots.
 
-        None if it does not, if the loss has no corners, or if there is no room for the rows near
-        them.
+        None if it does not, if it proves its last point first, if the loss has no corners, or if
+        there is no room for the rows near them.
         """
-        if isinstance(newton, ActiveSet) or not newton.overshoots or is_cornerless(loss):
+        if isinstance(newton, ActiveSet) or not newton.overshoots or newton.proving:
+            return None
+        if is_cornerless(loss):
             return None
         if most < INSIDE * newton.at.size:
             return None
