@@ -27,7 +27,7 @@ from saddlesvm.solvers.active_set import CROWDED, FILLED, ActiveSet
 from saddlesvm.solvers.base import empty_array, start_alpha
 from saddlesvm.solvers.curvature import bends_at_zero
 from saddlesvm.solvers.free_rows import width_of
-from saddlesvm.solvers.machines import Binary
+from saddlesvm.solvers.machines import Binary, SoftmaxMachine
 from saddlesvm.solvers.newton import SHARE_ROWS, descend_first
 from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import OverPasses, Setting
@@ -149,7 +149,7 @@ class NewtonOnFiles(Sweeps):
     def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
         """Begin at the solution of a block, of chunks from all over the files."""
         pairs = zip(problems, states, strict=True)
-        due = [(problem, state) for problem, state in pairs if needs_sample(problem, state)]
+        due = [(problem, state) for problem, state in pairs if self.needs_sample(problem, state)]
         if not due:
             return
         block = read_sample(problems[0])
@@ -161,17 +161,31 @@ class NewtonOnFiles(Sweeps):
             if isinstance(state.method, ActiveSet):
                 self.begin_active_set(problem, state.method, local)
                 continue
-            w = np.zeros(problem.n_features + 1)
-            if not bends_at_zero(problem.loss):
-                # From zero weights Newton's method cannot leave: descent can. Each row of the
-                # sample stands for so many.
-                weight = problem.members.size / local.members.size
-                sample = replace(local, C=weight * local.C)
-                begun, _ = descend_first(sample, 0, DESCENT)
-                if begun.w is not None:
-                    w = begun.w
-            machine = Binary.from_problem(local)
+            machine = self.machine_of(local)
+            w = first_of_sample(problem, state.method, local)
             state.method.start_at(solve_sample(local, machine, problem.members.size, w))
+
+    def machine_of(self, local: Problem) -> Binary | SoftmaxMachine:
+        """Return the machine of the rows of a sample."""
+        return Binary.from_problem(local)
+
+    def least_rows(self, method: OverPasses) -> int:
+        """Return the least rows of a block whose solution is worth beginning at."""
+        return SHARE_ROWS * method.at.size
+
+    def needs_sample(self, problem: Problem, state: PassesState) -> bool:
+        """Return True if a run begins now, and should begin at the solution of a sample."""
+        method = state.method
+        if state.work.block:
+            return False
+        if isinstance(method, ActiveSet):
+            return method.width == 0.0
+        if method.passes or method.at.any():
+            return False
+        # A block must be a small part of the files, and have some rows for each weight.
+        n_blocks = reader_of(problem).n_blocks
+        rows_of_block = problem.members.size / n_blocks
+        return n_blocks >= FEWEST_BLOCKS and rows_of_block >= self.least_rows(method)
 
     def begin_active_set(self, problem: Problem, method: ActiveSet, local: Problem) -> None:
         """Begin at the solution of a sample, or with the free rows of a sample at a given point."""
@@ -190,14 +204,20 @@ class NewtonOnFiles(Sweeps):
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> PassesState:
         """Begin; no row is read."""
         streamed = self.check_problem(problem)
-        if start is None or start.alpha is not streamed.rooms.duals:
-            streamed.rooms.duals[:] = start_alpha(problem, start)
-        w = np.zeros(problem.n_features + 1)
-        if start is not None and start.w is not None:
-            w = np.array(start.w, dtype=np.float64)
+        duals = streamed.rooms.duals
+        # The softmax keeps no dual variables.
+        if duals.size and (start is None or start.alpha is not duals):
+            duals[:] = start_alpha(problem, start)
+        w = self.first_weights(streamed, start)
         method = self.begin_method(streamed, w)
         n = problem.members.size
-        return PassesState(w=w, alpha=streamed.rooms.duals, active=n, method=method)
+        return PassesState(w=w, alpha=duals, active=n, method=method)
+
+    def first_weights(self, problem: Problem, start: Point | None) -> np.ndarray:
+        """Return the weights of a start, or zero."""
+        if start is None or start.w is None:
+            return np.zeros(problem.n_features + 1)
+        return np.array(start.w, dtype=np.float64)
 
     def visit(self, problem: Problem, state: PassesState, part: Part) -> None:
         """Add what the rows of a block answer."""
@@ -207,7 +227,7 @@ class NewtonOnFiles(Sweeps):
         if work.found is None:
             spare = problem.rooms.spare
             work.found = question.empty()
-            work.alpha = np.zeros(problem.y.size) if spare is None else spare
+            work.alpha = np.zeros_like(state.alpha) if spare is None else spare
             # The first sweep proves the dual point that the run was given, beside its own.
             if not method.passes and not method.is_proven and state.alpha.any():
                 work.carried = CarriedDuals(problem, state.alpha)
@@ -263,19 +283,15 @@ class NewtonOnFiles(Sweeps):
         return Point(method.model, state.alpha, evaluation=evaluation)
 
 
-def needs_sample(problem: Problem, state: PassesState) -> bool:
-    """Return True if a run begins now, and should begin at the solution of a sample."""
-    method = state.method
-    if state.work.block:
-        return False
-    if isinstance(method, ActiveSet):
-        return method.width == 0.0
-    if method.passes or method.at.any():
-        return False
-    # A block must be a small part of the files, and have some rows for each weight.
-    n_blocks = reader_of(problem).n_blocks
-    rows_of_block = problem.members.size / n_blocks
-    return n_blocks >= FEWEST_BLOCKS and rows_of_block >= SHARE_ROWS * method.at.size
+def first_of_sample(problem: Problem, method: OverPasses, local: Problem) -> np.ndarray:
+    """Return the weights at which Newton's method begins on a sample."""
+    if method.at.ndim > 1 or bends_at_zero(problem.loss):
+        return np.zeros_like(method.at)
+    # From zero weights Newton's method cannot leave: descent can. Each row of the sample stands for
+    # so many.
+    weight = problem.members.size / local.members.size
+    begun, _ = descend_first(replace(local, C=weight * local.C), 0, DESCENT)
+    return np.zeros_like(method.at) if begun.w is None else begun.w
 
 
 def count_room(problem: Problem) -> int:

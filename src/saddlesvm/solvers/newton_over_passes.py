@@ -100,6 +100,8 @@ class NewtonOverPasses(OverPasses):
     overshoots : bool
         True if a step went too far from a point at which hardly more rows bend than there are
         features: the active set suits, if the loss has corners.
+    at_zero : float
+        The objective of zero weights, for several classes.
     proving : bool
         True if the next pass gives the dual variables of the last point, whose gap seems small
         enough, the sum that a free intercept asks for.
@@ -115,6 +117,7 @@ class NewtonOverPasses(OverPasses):
     last_question: NewtonQuestion | None = None
     start_bent: int = 0
     overshoots: bool = False
+    at_zero: float = np.inf
     proving: bool = False
 
     @classmethod
@@ -189,10 +192,7 @@ class NewtonOverPasses(OverPasses):
         return share
 
     def learn_from_pass(self, setting: Setting, found: NewtonSums) -> None:
-        """Learn from a pass, and choose the point of the next one.
-
-        If rows are taken along, :meth:`choose` chooses it.
-        """
+        """Learn from a pass, and choose the point of the next one; `found` is used up."""
         asked = self.question()
         self.last_question = asked
         self.passes += 1
@@ -225,18 +225,23 @@ class NewtonOverPasses(OverPasses):
             ridge = task.ridge_of_weights
             charged = np.array([0.5 * float(np.vdot(W, ridge * W)) for W in points])
             self.point.line = primal_of(setting.C, found.line, charged)
-        if self.takes_along:
-            self.model = self.at
+        if self.passes == 1 and self.takes_along and not self.point.primal < self.at_zero:
+            # Far out, the objective may have no curvature to use: the run begins at zero instead.
+            self.start_at(np.zeros_like(self.at))
             return
         self.keep_best(setting, self.point, found)
-        self.choose(setting)
+        self.choose(setting, found.pieces)
         # The multipliers get the sum that a free intercept asks for by a pass of its own.
-        if self.free and (self.gap <= setting.tol or self.ended):
+        if self.free and not self.takes_along and (self.gap <= setting.tol or self.ended):
             self.proving = True
             self.ended = False
 
     def keep_best(self, setting: Setting, point: EvaluatedPoint, found: NewtonSums) -> None:
         """Keep the point of a pass, and its dual variables unless they lack their sum."""
+        if self.takes_along:
+            # The softmax hands out no dual variables: the last point is proven by its own sums.
+            self.model = self.at
+            return
         sums = LossSums(*found.sums.tolist())
         self.keep_weights(point.primal, sums.paid)
         if self.free:
@@ -286,7 +291,7 @@ class NewtonOverPasses(OverPasses):
         curvature = setting.loss.largest_curvature()
         return setting.C * curvature * sums.squared_norms / self.at.size
 
-    def choose(self, setting: Setting, pieces: list[TakenRows] | None = None) -> None:
+    def choose(self, setting: Setting, pieces: list[TakenRows]) -> None:
         """Choose the point of the next pass, by the sums of the last one and rows taken along."""
         point = self.point
         sums = self.sums
@@ -296,7 +301,7 @@ class NewtonOverPasses(OverPasses):
         assert self.last_question is not None
         n_bent = sums.n_bent
         if self.takes_along:
-            curvature = curvature_of_sample(n_bent, pieces or [], self.at.shape[1])
+            curvature = curvature_of_sample(n_bent, pieces, self.at.shape[1])
         else:
             # Without a matrix of this pass, the equations of an earlier pass serve again.
             curvature = PassCurvature(
