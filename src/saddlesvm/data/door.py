@@ -22,7 +22,7 @@ from saddlesvm.rows.array_libraries import copy_to_numpy, is_on_device
 from saddlesvm.rows.csr_checks import canonical, in_range, without_spare_end
 from saddlesvm.rows.device import Device
 from saddlesvm.rows.files import is_mapped
-from saddlesvm.rows.matrix import Rows, as_rows, check_norms, in_arrays, is_little
+from saddlesvm.rows.matrix import Rows, as_rows, check_norms, is_little
 from saddlesvm.rows.memory_plan import does_not_fit
 from saddlesvm.rows.passes import Passes, squared_norms
 from saddlesvm.rows.scores import linear_scores
@@ -91,8 +91,6 @@ class Design:
         if self._norms is None:
             if self.placed:
                 self._norms = check_norms(self.X.norms())
-            elif in_arrays(self.rows):
-                self._norms = check_norms(self.rows.squared_norms(), self.rows)
             else:
                 self._norms = check_norms(squared_norms(self.rows, threads), self.rows)
         return self._norms

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from saddlesvm.rows.files import release_pages
 
-BLOCK = 2**18  # indices that are checked together; a guess: some arrays of 2 MB
+BLOCK = 2**20  # indices that are checked together; a guess: some arrays of 4 MB
 
 
 def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bool:
@@ -25,14 +25,17 @@ def all_in_order(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> bo
     for rows in blocks_of_rows(indptr):
         ends = indptr[rows.start : rows.stop + 1]
         named = indices[ends[0] : ends[-1]]
-        if not named.size:
-            continue
-        if named.min() < 0 or named.max() >= n_features:
+        starts = ends - ends[0]
+        # SciPy looks in a single pass whether the indices ascend in each row; no values are needed.
+        values = np.broadcast_to(np.int8(0), named.shape)
+        shape = (starts.size - 1, n_features)
+        if not sparse.csr_array((values, named, starts), shape=shape).has_canonical_format:
             return False
-        # An index that does not exceed the one before must begin a row.
-        begins = np.zeros(named.size + 1, dtype=bool)
-        begins[ends - ends[0]] = True
-        if not begins[1:-1][named[1:] <= named[:-1]].all():
+        # The first and the last index of each row are then its least and its largest.
+        filled = starts[1:] > starts[:-1]
+        first = named[starts[:-1][filled]]
+        last = named[starts[1:][filled] - 1]
+        if named.size and (first.min() < 0 or last.max() >= n_features):
             return False
     return True
 

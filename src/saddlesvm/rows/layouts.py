@@ -29,7 +29,7 @@ from saddlesvm.rows.matrix import (
 from saddlesvm.rows.prefetch import prefetch_member, prefetch_row
 from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.argument_types import number_in
-from saddlesvm.runtime.compiled import kernel, operation
+from saddlesvm.runtime.compiled import is_at_hand, kernel, operation
 
 if TYPE_CHECKING:
     from numba.core import types
@@ -140,9 +140,21 @@ def squared_norm(X: Rows, i: int) -> float:
     return float(row @ row)
 
 
+def is_summed_in_arrays(X: Rows) -> bool:
+    """Return True if array code makes scores and sums of these rows.
+
+    Rows in float32 must become float64 for it, which takes three times as long as a kernel's pass.
+    So kernels serve them if they are compiled already.
+    """
+    if not in_arrays(X):
+        return False
+    is_widened = X.arrays[0].dtype == np.float32 and not X.is_small
+    return not (is_widened and is_at_hand(dot_in_turn))
+
+
 def norms_of(X: Rows, members: np.ndarray, norms: np.ndarray) -> None:
     """Set ``norms[k] = ||x_i||^2`` for the k-th member i."""
-    if not in_arrays(X):
+    if not is_summed_in_arrays(X):
         norms_in_turn(X, members, norms)
         return
     local, chosen = neighbours(X, members)
@@ -155,7 +167,7 @@ def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> No
 
     Array code sums in float64, kernels in the precision of `w`.
     """
-    if in_arrays(X):
+    if is_summed_in_arrays(X):
         dot_by_blocks(X, members, w, out)
     else:
         dot_in_turn(X, members, w, out)
@@ -163,7 +175,7 @@ def dot_rows(X: Rows, members: np.ndarray, w: np.ndarray, out: np.ndarray) -> No
 
 def add_rows(X: Rows, members: np.ndarray, coefficients: np.ndarray, w: np.ndarray) -> None:
     """Add the sum over members i of ``coefficients[i] x_i`` to `w`; `coefficients` has length n."""
-    if in_arrays(X):
+    if is_summed_in_arrays(X):
         combine_rows(X, members, coefficients[members], w)
     else:
         add_in_lists(X, members, coefficients, w, np.empty_like(members, shape=AT_ONCE))

@@ -17,7 +17,7 @@ import numpy as np
 
 from saddlesvm.rows.class_rows import add_combinations
 from saddlesvm.rows.files import BlockReader
-from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, in_arrays, norms_of
+from saddlesvm.rows.layouts import Rows, add_rows, dot_rows, is_summed_in_arrays, norms_of
 from saddlesvm.runtime.threads import count_pieces, run_pieces, worthwhile
 
 Answer = TypeVar("Answer")
@@ -310,7 +310,7 @@ class FromFiles(Passes):
 
 def squared_norms(X: Rows, threads: int = 1) -> np.ndarray:
     """Return ``||x_i||^2`` of all rows, shape (n,); see :meth:`Passes.norms`."""
-    if in_arrays(X):
+    if is_summed_in_arrays(X):
         return X.squared_norms()
     return InMemory(X, np.arange(X.n_rows), X.n_values / max(X.n_rows, 1), threads).norms()
 

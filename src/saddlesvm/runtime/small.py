@@ -1,7 +1,8 @@
 """Limits below which NumPy is as fast as compiled code, without the time to compile.
 
-The sizes of the data alone choose between the two, so that the same data always take the same path,
-whatever is compiled already.
+The sizes of the data choose between the two, whatever is compiled already. Two exceptions ask what
+is: the first solver (:mod:`saddlesvm.solvers.auto`), and sums over rows in float32
+(:mod:`saddlesvm.rows.layouts`).
 """
 
 from __future__ import annotations
