@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from saddlesvm.data import DataError
+from saddlesvm.data import DataError, read
 
 OPENML = {"fashion-mnist": "Fashion-MNIST", "mnist": "mnist_784"}  # our names, and OpenML's
 PARTS = {"train": "train-images-idx3-ubyte.gz", "test": "t10k-images-idx3-ubyte.gz"}
@@ -35,14 +34,6 @@ def find_file(name: str, folder: str | os.PathLike[str] | None) -> Path | None:
     return path if path.is_file() else None
 
 
-def read_images(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bytes of 28 x 28 images, shape (n, 784), and the labels in the file beside it."""
-    labels = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
-    # Headers take 16 bytes and 8 bytes.
-    X = np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16).reshape(-1, 784)
-    return X, np.frombuffer(gzip.decompress(labels.read_bytes()), np.uint8, offset=8)
-
-
 def images(
     name: str, part: str, folder: str | os.PathLike[str] | None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -63,8 +54,9 @@ def images(
     """
     path = find_file(f"{name}/{PARTS[part]}", folder)
     if path is not None:
-        X, y = read_images(path)
-        return X.astype(np.float32) / np.float32(255), y.astype(np.int64)
+        table = read(path)
+        assert table.y is not None
+        return table.X.astype(np.float32) / np.float32(255), table.y
     if folder is not None:
         raise DataError(f"{os.fspath(folder)}: has no {name}/{PARTS[part]}")
     X, y = fetch_images(name)

@@ -18,9 +18,8 @@ from sklearn import datasets
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from experiments.datasets import read_images
 from saddlesvm import LinearSVC, LinearSVCCV
-from saddlesvm.data import load_bundled
+from saddlesvm.data import load_bundled, read
 
 Data = tuple[Any, np.ndarray]
 LOSSES = ("logistic", "squared_hinge")
@@ -34,9 +33,10 @@ BUNDLED: dict[str, Callable[..., Data]] = {
 
 def pair(folder: Path, one: int, other: int) -> Data:
     """Two kinds of Fashion-MNIST's test images, pixels from 0 to 1: 2,000 x 784."""
-    X, y = read_images(folder / "fashion-mnist" / "t10k-images-idx3-ubyte.gz")
+    table = read(folder / "fashion-mnist" / "t10k-images-idx3-ubyte.gz")
+    y = np.asarray(table.y)
     chosen = (y == one) | (y == other)
-    return X[chosen] / 255.0, y[chosen].astype(np.int64)
+    return np.asarray(table.X, dtype=np.float64)[chosen] / 255.0, y[chosen]
 
 
 def sets(folder: Path) -> Iterator[tuple[str, Data]]:

@@ -24,7 +24,6 @@ import numpy as np
 from distributed import Client, LocalCluster
 from scipy import sparse
 
-from experiments.datasets import read_images
 from saddlesvm import LinearSVC
 from saddlesvm.data import read
 from saddlesvm.problem.certificate import Certificate
@@ -37,8 +36,8 @@ def rows_of(name: str, folder: Path | None) -> tuple[Any, np.ndarray]:
     if name == "rcv1":
         table = read(folder / "rcv1-binary.bz2")
         return table.X, table.y
-    X, y = read_images(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
-    return X.astype(np.float32) * np.float32(1 / 255), y.astype(np.int64)
+    table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
+    return table.X.astype(np.float32) * np.float32(1 / 255), table.y
 
 
 def make_dask_array(X: Any, parts: int) -> Any:

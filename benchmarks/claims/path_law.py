@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from experiments.datasets import read_images
 from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import read
 
@@ -36,9 +35,10 @@ def from_file(folder: Path, name: str) -> Data:
 
 def images(folder: Path) -> Data:
     """Fashion-MNIST's pullovers against its T-shirts (2 and 0), pixels from 0 to 1: 12,000 x 784."""
-    X, y = read_images(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
+    table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
+    y = np.asarray(table.y)
     chosen = (y == 0) | (y == 2)
-    return X[chosen] / 255.0, y[chosen].astype(np.int64)
+    return np.ascontiguousarray(np.asarray(table.X)[chosen], dtype=np.float64) / 255.0, y[chosen]
 
 
 SETS: dict[str, Callable[[Path], Data]] = {

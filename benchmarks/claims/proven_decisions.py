@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from experiments.datasets import read_images
 from saddlesvm import LinearSVC, NotCertifiedWarning
 from saddlesvm.data import read
 
@@ -46,11 +45,12 @@ def blood_cells(folder: Path) -> Set:
 
 def fashion(folder: Path) -> Set:
     """Pullovers against T-shirts, 28 x 28 pixels from 0 to 1."""
-    X, y = read_images(folder / "fashion-mnist/train-images-idx3-ubyte.gz")
-    asked, classes = read_images(folder / "fashion-mnist/t10k-images-idx3-ubyte.gz")
-    chosen = np.isin(y, (0, 2))
-    scale = np.float32(1 / 255)
-    return X[chosen] * scale, y[chosen].astype(np.int64), asked[np.isin(classes, (0, 2))] * scale
+    train = read(folder / "fashion-mnist/train-images-idx3-ubyte.gz")
+    test = read(folder / "fashion-mnist/t10k-images-idx3-ubyte.gz")
+    parts = [np.isin(one.y, (0, 2)) for one in (train, test)]
+    X, asked = (np.asarray(one.X)[part].astype(np.float32) for one, part in zip((train, test), parts, strict=True))
+    most = float(X.max())
+    return X / most, np.asarray(train.y)[parts[0]], asked / most
 
 
 def seconds_of(work: Any, *given: Any) -> tuple[float, Any]:

@@ -19,7 +19,6 @@ from scipy import sparse
 from sklearn.svm import LinearSVC as TheirSVC
 
 from benchmarks.common import objective, seconds
-from experiments.datasets import read_images
 from saddlesvm import LinearSVC
 from saddlesvm.data import load_bundled, read
 from saddlesvm.solvers.auto import FINISH
@@ -28,18 +27,18 @@ LOSSES = ("hinge", "squared_hinge", "logistic")
 STRENGTHS = (0.01, 1.0, 100.0, 10_000.0)
 
 
-def pair(X: np.ndarray, y: np.ndarray, first: int, second: int) -> tuple[np.ndarray, np.ndarray]:
+def pair(table: Any, first: int, second: int) -> tuple[np.ndarray, np.ndarray]:
     """Two classes of an image set, pixels / 255 in float32."""
-    chosen = (y == first) | (y == second)
-    return np.ascontiguousarray(X[chosen] / np.float32(255)), np.where(y[chosen] == first, 1, -1)
+    chosen = (table.y == first) | (table.y == second)
+    return np.ascontiguousarray(table.X[chosen] / np.float32(255)), np.where(table.y[chosen] == first, 1, -1)
 
 
 def load(name: str, folder: Path) -> tuple[Any, np.ndarray]:
     """One of the data sets of the table."""
     if name == "fashion 2-0":
-        return pair(*read_images(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz"), 2, 0)
+        return pair(read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz"), 2, 0)
     if name == "mnist 1-7":
-        return pair(*read_images(folder / "mnist" / "train-images-idx3-ubyte.gz"), 1, 7)
+        return pair(read(folder / "mnist" / "train-images-idx3-ubyte.gz"), 1, 7)
     if name == "blood cells":
         with np.load(folder / "blood-cells.npz") as stored:
             chosen = np.isin(stored["label"], (1, 3)) & (stored["split"] == 0)

@@ -23,8 +23,8 @@ from sklearn.svm import LinearSVC as Liblinear
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import interleaved, seconds
-from experiments.datasets import read_images
 from saddlesvm import LinearSVC, Pegasos
+from saddlesvm.data import read
 
 FASHION = {"C": 0.01, "loss": "hinge", "random_state": 0}
 PEGASOS_ITERATIONS, PEGASOS_LAMBDA = 1_000_000, 1e-4
@@ -32,8 +32,8 @@ PEGASOS_ITERATIONS, PEGASOS_LAMBDA = 1_000_000, 1e-4
 
 def fashion(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels / 255 in float32, and labels; part "train" or "t10k"."""
-    X, y = read_images(folder / "fashion-mnist" / f"{part}-images-idx3-ubyte.gz")
-    return X / np.float32(255.0), y.astype(np.int64)
+    table = read(folder / "fashion-mnist" / f"{part}-images-idx3-ubyte.gz", dtype=np.float32)
+    return table.X / np.float32(255.0), table.y
 
 
 def embeddings(n: int, d: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

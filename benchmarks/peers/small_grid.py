@@ -21,7 +21,6 @@ from sklearn import datasets as sets, linear_model, svm
 from sklearn.preprocessing import scale
 
 import saddlesvm
-from experiments.datasets import read_images
 from saddlesvm.data import load_bundled, read
 
 # rows of sets with many features, and with few
@@ -60,9 +59,9 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, Any, np.ndarray]]:
             table = read(folder / f"{name}.bz2")
             yield name, table.X[:rows], table.y[:rows]
         for name in ("mnist", "fashion-mnist"):
-            X, y = read_images(folder / name / "train-images-idx3-ubyte.gz")
-            images = X[:FEW].astype(np.float32) * np.float32(1 / 255)
-            yield name, images.astype(np.float64), y[:FEW].astype(np.int64)
+            table = read(folder / name / "train-images-idx3-ubyte.gz")
+            images = table.X[:FEW].astype(np.float32) * np.float32(1 / 255)
+            yield name, images.astype(np.float64), table.y[:FEW]
         cells = np.load(folder / "blood-cells.npz")
         some = np.random.default_rng(0).permutation(len(cells["label"]))[:FEW]
         yield "blood-cells", cells["images"][some].reshape(FEW, -1) / 255.0, cells["label"][some]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
@@ -233,9 +234,14 @@ def lying_zip(whole: bytes, random: np.random.Generator) -> bytes:
 
 
 def lying_gzip(whole: bytes, random: np.random.Generator) -> bytes:
-    """Another length or checksum at the end."""
+    """Another length or checksum at the end, or a small member that becomes 64 MB of zeros or of one line."""
+    way = random.random()
+    if way < 0.2:
+        filling = bytes(random.choice([b"\0", b"1", b" ", b"\n", b","])) * (64 << 20)
+        bomb = gzip.compress(filling, 1)
+        return bomb + whole if random.random() < 0.5 else whole + bomb
     number = HOSTILE_NUMBERS[int(random.integers(len(HOSTILE_NUMBERS)))] % 2**32
-    at = len(whole) - int(random.choice([4, 8]))
+    at = len(whole) - (4 if way < 0.7 else 8)
     return whole[:at] + struct.pack("<I", number) + whole[at + 4 :]
 
 
@@ -274,6 +280,10 @@ def damaged_file(source: Path, kind: str, random: np.random.Generator) -> bytes:
         return damaged_array(whole, random)
     if kind in ("libsvm", "csv", "liblinear") and random.random() < 0.7:
         return damaged_text(whole, random)
-    if kind in ("model", "checkpoint") and random.random() < 0.75:
+    if kind in ("model", "checkpoint", "npz") and random.random() < 0.75:
         return damaged_zip(whole, random)
+    if kind == "idx" and random.random() < 0.5:
+        number = HOSTILE_NUMBERS[int(random.integers(len(HOSTILE_NUMBERS)))] % 2**32
+        at = int(random.choice([4, 8, 12]))
+        return whole[:at] + struct.pack(">I", number) + whole[at + 4 :]
     return damaged_bytes(whole, random)

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import lzma
+import shutil
+import struct
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -77,9 +79,22 @@ def texts(folder: Path) -> None:
 
 
 def binaries(folder: Path) -> None:
-    """Write arrays and tables."""
+    """Write arrays, images and tables."""
     X, y = data()
+    for name, write in (("plain", np.savez), ("packed", np.savez_compressed)):
+        write(folder / f"{name}.npz", X=X, y=y)  # type: ignore[operator]
     np.save(folder / "rows.npy", X)
+    csr = sparse.csr_matrix(X)
+    parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": np.array(csr.shape)}
+    np.savez(folder / "csr.npz", **parts, format=np.array(b"csr"), y=y)
+    images = np.arange(N * 6, dtype=np.uint8)
+    head = b"\0\0\x08\x03" + struct.pack(">III", N, 2, 3)
+    (folder / "t-images-idx3-ubyte").write_bytes(head + images.tobytes())
+    (folder / "t-labels-idx1-ubyte").write_bytes(
+        b"\0\0\x08\x01" + struct.pack(">I", N) + (y > 0).astype(np.uint8).tobytes()
+    )
+    (folder / "z-images-idx3-ubyte.gz").write_bytes(gzip.compress(head + images.tobytes()))
+    shutil.copy(folder / "t-labels-idx1-ubyte", folder / "z-labels-idx1-ubyte")
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -150,11 +165,13 @@ PATTERNS = {
     "libsvm": ("rows.libsvm",),
     "csv": ("table.csv",),
     "compressed": ("*.gz", "*.bz2", "*.xz"),
+    "npz": ("*.npz",),
+    "idx": ("t-images*",),
     "parquet": ("table.parquet",),
     "arrow": ("*.arrow",),
     "npy": ("rows.npy",),
     "words": ("words.csv", "words.parquet"),
-    "lying": ("*.model", "*.gz"),
+    "lying": ("*.npz", "*.model", "*.gz"),
 }
 
 

@@ -115,6 +115,9 @@ def make_damaged(kind: str, source: Path, folder: Path, random: np.random.Genera
         damage.damaged_store(source, target, random)
     else:
         target.write_bytes(damage.damaged_file(source, kind, random))
+    if kind == "idx":
+        labels = source.name.replace("images-idx3", "labels-idx1")
+        shutil.copy(source.with_name(labels), folder / labels)
     return target
 
 

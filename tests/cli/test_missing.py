@@ -92,11 +92,11 @@ def test_what_cannot_be_left_out_is_refused(tmp_path: Path, capsys: pytest.Captu
     assert "every row has missing values" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("data", ["toy", "rows.npy", "rows.svm"])
+@pytest.mark.parametrize("data", ["toy", "rows.npz", "rows.svm"])
 def test_only_tables_have_gaps_to_treat(data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if data != "toy":
         data = str(tmp_path / data)
-        np.save(tmp_path / "rows.npy", np.eye(2))
+        np.savez(tmp_path / "rows.npz", X=np.eye(2), y=[0, 1])
         (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:1\n")
     assert main(["train", data, "--missing", "mean"]) == 2
     assert "--missing mean is for tables" in capsys.readouterr().err

@@ -28,6 +28,10 @@ KINDS = {
     "tsv of text": "t.tsv",
     "targets": "t.csv",
     "parquet": "t.parquet",
+    "npz": "t.npz",
+    "npz by columns": "t.npz",
+    "sparse npz": "t.npz",
+    "images": "images-idx3.gz",
     "store": "t.store",
 }
 
@@ -61,7 +65,7 @@ def test_every_format_becomes_what_read_makes_of_it(tmp_path: Path, kind: str, d
     same(store, read(store.path))
 
 
-@pytest.mark.parametrize("kind", ["libsvm", "csv", "store"])
+@pytest.mark.parametrize("kind", ["libsvm", "csv", "npz", "images", "store"])
 def test_labels_may_be_left_out(tmp_path: Path, kind: str) -> None:
     path = tmp_path / KINDS[kind]
     write(path, kind)
@@ -71,23 +75,14 @@ def test_labels_may_be_left_out(tmp_path: Path, kind: str) -> None:
     assert read(store.path, n_features=store.shape[1]).y is None
 
 
-def test_compressed_text(tmp_path: Path) -> None:
+def test_compressed_text_and_images(tmp_path: Path) -> None:
     write(tmp_path / "t.svm", "libsvm")
     (tmp_path / "t.bz2").write_bytes(bz2.compress((tmp_path / "t.svm").read_bytes()))
     same(convert(tmp_path / "t.bz2", tmp_path / "s"), read(tmp_path / "t.svm"))
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("y", [Y, TEXT])
-def test_arrays_become_what_read_makes_of_them(tmp_path: Path, y: Any, order: Any) -> None:
-    rows, label = tmp_path / "t.npy", str(tmp_path / "y.npy")
-    np.save(rows, np.asarray(X, np.float32, order=order))
-    np.save(label, y)
-    shares: list[float] = []
-    store = convert(rows, tmp_path / "s", memory=LEAST, label=label, advance=shares.append)
-    same(store, read(rows, label=label))
-    np.testing.assert_array_equal(store.X, X.astype(np.float32))
-    assert shares == sorted(shares) and len(shares) > 2 and shares[-1] == 1.0
+    write(tmp_path / "images-idx3.gz", "images")
+    images = convert(tmp_path / "images-idx3.gz", tmp_path / "i", memory=LEAST)
+    same(images, read(tmp_path / "images-idx3.gz"))
+    same(convert(images.path, tmp_path / "j"), read(images.path))
 
 
 def test_files_follow_each_other(tmp_path: Path) -> None:

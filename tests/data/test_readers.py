@@ -32,6 +32,8 @@ COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzm
         ("tsv", "t.tsv"),
         ("tsv", "t.dat"),
         ("parquet", "t.parquet"),
+        ("npz", "t.npz"),
+        ("sparse npz", "t.npz"),
     ],
 )
 def test_every_format_gives_the_same_table(tmp_path: Path, kind: str, name: str, dtype: Any) -> None:
@@ -79,7 +81,7 @@ def test_truncated_compressed_file_is_named(tmp_path: Path, ending: str) -> None
     fails_on(tmp_path, f"t.csv{ending}", data[: len(data) // 2], "truncated")
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.svm", "t.npy", "t.parquet", "t"])
+@pytest.mark.parametrize("name", ["t.csv", "t.svm", "t.npz", "t.parquet", "t"])
 @pytest.mark.parametrize("content", ["", "  \n\n"])
 def test_empty_file(tmp_path: Path, name: str, content: str) -> None:
     fails_on(tmp_path, name, content, "empty")
@@ -88,13 +90,7 @@ def test_empty_file(tmp_path: Path, name: str, content: str) -> None:
 def test_faults_of_the_source(tmp_path: Path) -> None:
     fails(tmp_path / "nope.csv", "no such file", *BUNDLED)
     fails(tmp_path, "folder")
-    fails_on(
-        tmp_path,
-        "t.jsonl",
-        '{"a": 1, "b": 2}\n',
-        "no format known here",
-        "fit an array or a data frame of any other file",
-    )
+    fails_on(tmp_path, "t.jsonl", '{"a": 1, "b": 2}\n', "no format known here", "fit a data frame that pandas read")
     fails_on(tmp_path, "t.bin", b"\x80\x04\x95\x00\x00", "LIBSVM", "Parquet")
     fails_on(tmp_path, "t.svm", "# nothing\n", "no rows")
     fails_on(tmp_path, "t.svm", "1\n-1\n", "not one feature")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from saddlesvm import LinearSVC
-from saddlesvm.data import DataError
+from saddlesvm.data import DataError, read
 from saddlesvm.models.persistence import load, save
 
 MOST = 100 * 10**6  # bytes
@@ -67,6 +67,19 @@ def test_a_model_is_refused_in_little_memory(tmp_path: Path, what: str) -> None:
     try:
         with pytest.raises(DataError, match=r"lying.model"):
             load(path)
+        assert tracemalloc.get_traced_memory()[1] < MOST
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("labels", [array("<U0", (10**9,)), array("<f8", (3,), bytes(24))])
+def test_data_are_refused_in_little_memory(tmp_path: Path, labels: bytes) -> None:
+    rows = array("|i1", (8_000_000, 2), bytes(16_000_000))
+    path = packed(tmp_path / "lying.npz", {"X.npy": rows, "y.npy": labels})
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"lying.npz"):
+            read(path)
         assert tracemalloc.get_traced_memory()[1] < MOST
     finally:
         tracemalloc.stop()

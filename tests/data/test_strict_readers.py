@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import struct
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,47 @@ def test_compressed_files_end_where_the_data_end(tmp_path: Path, ending: str) ->
         refused(path, packed[:cut], "is damaged|is truncated|is empty|format|line 1")
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"indices": np.array([0.5, 1.0])}, "whole numbers"),
+        ({"indptr": np.array([0.0, 1.0, 2.0])}, "whole numbers"),
+        ({"indices": np.array([0, 2])}, "indices|index values"),
+        ({"indices": np.array([0, -1])}, "indices|index values"),
+        ({"indptr": np.array([0, 5, 2])}, "do not fit|indptr|index"),
+        ({"indptr": np.array([0, 1, 9])}, "index pointer"),
+        ({"data": np.ones(3)}, "same size"),
+        ({"shape": np.array([2.0, 2.0])}, "whole numbers"),
+        ({"shape": np.array([-2, 2])}, "shape"),
+    ],
+)
+def test_sparse_matrices_fit_together(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    parts = {
+        "data": np.ones(2), "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2]), "shape": np.array([2, 2]),
+        "y": np.array([0, 1]),
+    }  # fmt: skip
+    path = tmp_path / "t.npz"
+    np.savez(path, **(parts | change))
+    refused(path, path.read_bytes(), said)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2**31, 2**31), (2**32 - 1,) * 3, (2, 2**20, 2**10)])
+def test_idx_headers_promise_no_more_than_the_file_can_hold(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    labels = tmp_path / "t-labels-idx1-ubyte"
+    labels.write_bytes(b"\0\0\x08\x01" + struct.pack(">I", sizes[0] if sizes[0] < 99 else 2) + b"\1\2")
+    refused(
+        tmp_path / "t-images-idx3-ubyte", b"\0\0\x08\x03" + struct.pack(">III", *sizes) + b"few", "header says|of sh"
+    )
+
+
+def test_bombs_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.zeros((10_000, 2_000)), y=np.zeros(10_000))
+    assert path.stat().st_size < 300_000
+    with pytest.raises(DataError, match=r"would expand from .* bytes to"):
+        read(path)
+
+
 @pytest.mark.parametrize("name", ["t.libsvm", "t.csv"])
 def test_a_line_of_very_many_columns_is_read(tmp_path: Path, name: str) -> None:
     width = 300_000
@@ -98,3 +140,19 @@ def test_a_line_of_very_many_columns_is_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(text + "\n")
     found = read(tmp_path / name, label=0 if name.endswith("csv") else None)
     assert found.X.shape == (2, width) and float(found.X.sum()) == 2.0 * width
+
+
+@pytest.mark.parametrize("pack", COMPRESS.values(), ids=COMPRESS)
+@pytest.mark.parametrize(("name", "rows"), [("a.csv", b"1,2,3\n4,5,6\n"), ("a.libsvm", b"1 1:2\n-1 1:3\n")])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_line_that_only_compression_makes_small_is_refused(
+    tmp_path: Path, pack: Callable[[bytes], bytes], name: str, rows: bytes, first: bool
+) -> None:
+    bomb, sound = pack(b"1" * (20 << 20)), pack(rows)
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(bomb + sound if first else sound + bomb)
+    with pytest.raises(DataError, match=r"holds a line of more than 8 MB; decompress the file first"):
+        read(path)
+    with pytest.raises(DataError, match=r"more than 8 MB"):
+        convert(path, tmp_path / "store")
+    assert not (tmp_path / "store").exists()

@@ -78,20 +78,21 @@ def test_data_without_labels(tmp_path: Path) -> None:
     assert read(path, n_features=4).y is None
     assert read(path, label=False).n_features == 4
     assert read(path, n_features=3).y is not None
-    np.save(tmp_path / "t.npy", X)
-    assert read(tmp_path / "t.npy", n_features=3).y is None
+    np.savez(tmp_path / "t.npz", X=X)
+    assert read(tmp_path / "t.npz", n_features=3).y is None
+    fails(tmp_path / "t.npz", "no labels", "'X'")
     dump_svmlight_file(X, Y, str(tmp_path / "t.svm"), zero_based=False)
     assert read(tmp_path / "t.svm", label=False).y is None
 
 
 def test_width_of_the_training_data(tmp_path: Path) -> None:
-    write(tmp_path / "t.svm", "libsvm")
-    wide = read(tmp_path / "t.svm", n_features=5).X
-    assert wide.shape == (4, 5)
-    np.testing.assert_array_equal(wide.toarray()[:, :3], X)
+    for kind, name in (("libsvm", "t.svm"), ("sparse npz", "t.npz")):
+        write(tmp_path / name, kind)
+        wide = read(tmp_path / name, n_features=5).X
+        assert wide.shape == (4, 5)
+        np.testing.assert_array_equal(wide.toarray()[:, :3], X)
     fails(tmp_path / "t.svm", "line 1", "index 3", "2 features", n_features=2)
-    np.save(tmp_path / "t.npy", X)
-    fails(tmp_path / "t.npy", "3 features", "2 are expected", n_features=2)
+    fails(tmp_path / "t.npz", "3 features", "2 are expected", n_features=2)
     write_csv(tmp_path / "t.csv")
     fails(tmp_path / "t.csv", "has 4 columns", "7 features are expected", n_features=7)
 

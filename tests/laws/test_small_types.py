@@ -152,8 +152,8 @@ def test_memory_holds_for_mapped_whole_numbers(kind: type, tmp_path: Path) -> No
 
 def test_stores_keep_small_types(dtype: np.dtype, tmp_path: Path) -> None:
     X = small(dtype)[:80]
-    np.save(tmp_path / "rows.npy", X)
-    store = convert(tmp_path / "rows.npy", tmp_path / "a.store", label=False)
+    np.savez(tmp_path / "rows.npz", X=X, y=Y[:80])
+    store = convert(tmp_path / "rows.npz", tmp_path / "a.store")
     again = convert([tmp_path / "a.store", tmp_path / "a.store"], tmp_path / "b.store")
     assert store.dtype == again.dtype == dtype
     np.testing.assert_array_equal(widen(again.X), np.tile(widen(X), (2, 1)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,11 @@ def write_csv(path: Path, X: np.ndarray, y: Any, delimiter: str = ",") -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_idx(path: Path, array: np.ndarray) -> None:
+    header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+    path.write_bytes(gzip.compress(header + array.astype(np.uint8).tobytes()))
+
+
 def write(path: Path, kind: str) -> None:
     if kind == "libsvm":
         dump_svmlight_file(X, Y, str(path), zero_based=False)
@@ -43,6 +50,16 @@ def write(path: Path, kind: str) -> None:
 
         columns = {f"f{k}": X[:, k] for k in range(D)} | {"class": TEXT}
         pq.write_table(pa.table(columns), path, row_group_size=700)
+    elif kind == "npz":
+        np.savez_compressed(path, X=X.astype(np.float32), y=Y)
+    elif kind == "npz by columns":
+        np.savez(path, X=np.asfortranarray(X), y=TEXT)
+    elif kind == "sparse npz":
+        S = sp.csr_matrix(X)
+        np.savez(path, data=S.data, indices=S.indices, indptr=S.indptr, shape=S.shape, y=Y)
+    elif kind == "images":
+        write_idx(path, np.arange(N * 64).reshape(N, 8, 8) % 251)
+        write_idx(path.with_name("labels-idx1.gz"), Y > 0)
     elif kind == "store":
         Store.create(path, sp.csr_matrix(X), TEXT, np.linspace(0.5, 1.0, N))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from saddlesvm.data import DataError, read
@@ -40,6 +41,11 @@ def write(path: Path, kind: str) -> None:
         write_csv(path, delimiter="\t")
     elif kind == "parquet":
         write_parquet(path, **dict(zip(NAMES, X.T, strict=True)), label=Y)
+    elif kind == "npz":
+        np.savez(path, X=X, y=Y)
+    else:
+        S = sp.csr_matrix(X)
+        np.savez(path, data=S.data, indices=S.indices.astype(np.int64), indptr=S.indptr, shape=S.shape, y=Y)
 
 
 def fails(path: Path, *words: str, **options: Any) -> None:

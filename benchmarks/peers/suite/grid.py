@@ -15,7 +15,6 @@ from scipy import sparse
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
 from benchmarks.common import embedding_like, text_like
-from experiments.datasets import read_images
 from saddlesvm.data import read
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
@@ -27,10 +26,10 @@ Pair = tuple[Any, np.ndarray]
 
 def fashion(folder: Path) -> Pair:
     """Fashion-MNIST 2 (pullover) against 0 (T-shirt), float32 in [0, 1]: 12,000 x 784."""
-    images, y = read_images(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
-    chosen = np.isin(y, (0, 2))
-    X = images[chosen].astype(np.float32) * np.float32(1 / 255)
-    return X, np.where(y[chosen] == 2, 1.0, -1.0)
+    table = read(folder / "fashion-mnist" / "train-images-idx3-ubyte.gz")
+    chosen = np.isin(table.y.astype(int), (0, 2))
+    X = table.X[chosen].astype(np.float32) * np.float32(1 / 255)
+    return X, np.where(table.y[chosen].astype(int) == 2, 1.0, -1.0)
 
 
 def libsvm(folder: Path, name: str) -> Pair:

@@ -1,6 +1,6 @@
 """Read zip files of plain arrays that may be damaged or hostile, without trusting their sizes.
 
-Models and checkpoints are zip files of ``NAME.npy``. An :class:`Archive` allocates
+Models, checkpoints and ``.npz`` data are zip files of ``NAME.npy``. An :class:`Archive` allocates
 an array only if the shape in its header explains the size of its member, and if what was read is
 not many times as large as the file.
 """

@@ -12,7 +12,7 @@ from saddlesvm.data.arrow_columns import PYARROW_NEEDED
 from saddlesvm.data.blocks import WHOLE, rows_in
 from saddlesvm.data.data_table import unique_names
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.streams import reading
+from saddlesvm.data.streams import is_compressed, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -157,6 +157,10 @@ def _open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         import pyarrow.parquet as pq
     except ImportError:
         raise DataError(f"{path}: reading Parquet {PYARROW_NEEDED}") from None
+    if is_compressed(path):
+        raise DataError(
+            f"{path}: is a compressed Parquet file; decompress it first (Parquet compresses inside)"
+        )
     # A damaged footer may claim any size: allow no more than the file has.
     limit = max(_FOOTER_BYTES, path.stat().st_size)
     limits = {"thrift_string_size_limit": limit, "thrift_container_size_limit": limit}
@@ -172,6 +176,10 @@ def _open_ipc(path: Path) -> Iterator[pa.Table]:
         from pyarrow import ipc
     except ImportError:
         raise DataError(f"{path}: reading Feather and Arrow files {PYARROW_NEEDED}") from None
+    if is_compressed(path):
+        raise DataError(
+            f"{path}: is a compressed Arrow file; decompress it first (Arrow files compress inside)"
+        )
     with _arrow_errors(path, "Feather or Arrow IPC"), pa.memory_map(str(path)) as raw:
         is_stream = raw.read(4) == _STREAM
         raw.seek(0)

@@ -56,6 +56,7 @@ def convert(
         files.
     memory : int, default=268435456
         Approximate bytes for the rows in memory; labels and row pointers add up to 16 bytes a row.
+        ``.npz`` and idx files are read whole.
     advance : callable, optional
         Called with the share that is done, from 0 to 1.
 

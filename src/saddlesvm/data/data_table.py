@@ -53,7 +53,7 @@ class Table:
     source : str
         The path or bundled name as it was given.
     format : str
-        "libsvm", "csv", "parquet", "arrow", "npy", "store" or "generated".
+        "libsvm", "csv", "parquet", "npz", "idx", "store" or "generated".
     n_bytes : int
         Size of the file or files on disk, compressed as they are; 0 for generated data.
     seconds : float

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from saddlesvm.data.arrays import npy_source
+from saddlesvm.data.arrays import npy_source, npz_source
 from saddlesvm.data.arrow_source import arrow_source
 from saddlesvm.data.blocks import Block, Source, find_format
 from saddlesvm.data.bundled import bundled_source
 from saddlesvm.data.delimited import delimited_source
+from saddlesvm.data.idx_files import idx_source
 from saddlesvm.data.libsvm import libsvm_source
 from saddlesvm.data.reading import LateZero, Reading
 from saddlesvm.data.store import Store
@@ -47,8 +48,10 @@ SOURCES: dict[str, Callable[[Path, Reading], Source]] = {
     "arrow": lambda path, how: arrow_source(path, "arrow", how),
     "bundled": bundled_source,
     "csv": delimited_source,
+    "idx": idx_source,
     "libsvm": libsvm_source,
     "npy": npy_source,
+    "npz": npz_source,
     "parquet": lambda path, how: arrow_source(path, "parquet", how),
     "store": store_source,
 }

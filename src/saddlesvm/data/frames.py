@@ -313,7 +313,7 @@ def _read_csv(
     text_types = {name: str for name in kept if kinds.get(name) in ("category", "text", "drop")}
     with (
         reading(path),
-        open_bytes(path) as (file, _),
+        open_bytes(path, has_lines=True) as (file, _),
         warnings.catch_warnings(),
     ):
         # pandas only warns of lines with too many cells; mixed types in a column are no fault.

@@ -40,10 +40,10 @@ def read(
     r"""Read rows and labels from a file or a store, or a bundled set by its name.
 
     Formats: LIBSVM text, CSV and TSV (each plain or compressed with gzip, bzip2 or xz), Parquet,
-    Feather and Arrow IPC, and NumPy ``.npy`` files and stores, which are mapped and not read. The
-    ending of the name decides (.libsvm, .svm, .svmlight, .csv, .tsv, .parquet, .pq, .feather,
-    .arrow, .npy), or the content if the ending is another. Columns of words and gaps are for
-    :func:`saddlesvm.table.read`.
+    Feather and Arrow IPC, NumPy ``.npz`` and ``.npy``, MNIST-style idx files, and stores, which are
+    mapped and not read. The ending of the name decides (.libsvm, .svm, .svmlight, .csv, .tsv,
+    .parquet, .pq, .feather, .arrow, .npz, .npy), or the content if the ending is another.
+    Columns of words and gaps are for :func:`saddlesvm.table.read`.
 
     Parameters
     ----------
@@ -52,15 +52,16 @@ def read(
         "./toy").
     label : str, int, False or None
         The label column of CSV, TSV and Parquet: its name, or its position from 0 (negative from
-        the end; digits in a string do too); by default the last column. For ``.npy`` the path of
-        the file of labels. False: the data have no labels (LIBSVM text has a label on each line
-        even then; it is dropped).
+        the end; digits in a string do too); by default the last column. For ``.npz`` the name of
+        the label array, for ``.npy`` the path of the file of labels. False: the data have no labels
+        (LIBSVM text has a label on each line even then; it is dropped).
     header : bool or "auto"
         True if the first line of a CSV or TSV file holds names; "auto" decides by its cells.
     n_features : int or None
         Number of features that the model expects. LIBSVM text and CSR matrices with fewer features
         are widened to it; in other formats the number must be equal. Data may then have no labels:
-        a table with `n_features` columns only, or a ``.npy`` file without one of labels.
+        a table with `n_features` columns only, an ``.npz`` without a label array, images without a
+        labels file.
     dtype : float32, float64 or None
         None keeps float32 and float64, and dense rows of float16, bfloat16, int8, uint8
         and bool. Other integers of up to 16 bits become float32; all other types and text become

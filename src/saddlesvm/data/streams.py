@@ -19,11 +19,13 @@ from saddlesvm.data.store_format import HEADER, PARTIAL
 
 FORMATS = (
     "LIBSVM text, CSV, TSV (each plain or compressed with gzip, bzip2 or xz), "
-    "Parquet (.parquet), Feather or Arrow IPC (.feather, .arrow), NumPy (.npy), or a store; "
-    "in Python, fit an array or a data frame of any other file"
+    "Parquet (.parquet), Feather or Arrow IPC (.feather, .arrow), NumPy (.npz, .npy), "
+    "an MNIST-style idx file, or a store; in Python, fit a data frame that pandas read from others"
 )
 PIECE = 1 << 18  # bytes of a compressed file that are read at a time; a guess
 XZ_MEMORY = 1 << 27  # bytes: twice what the dictionary of the highest preset takes
+# Bytes of a line in compressed text; a line takes some six times its size in memory. A guess.
+LONGEST_LINE = 1 << 23
 _SAMPLE_BYTES = 1 << 16  # bytes that tell the format
 _SAMPLE_LINES = 50  # lines that tell LIBSVM text from CSV
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -36,14 +38,14 @@ _BY_ENDING = {
     ".svmlight": "libsvm",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".npz": "npz",
     ".npy": "npy",
     ".feather": "arrow",
     ".arrow": "arrow",
     ".arrows": "arrow",
     ".ipc": "arrow",
 }
-_ZIP = b"PK\x03\x04"  # the first bytes of a zip file
-_BINARY = ("parquet", "arrow", "npy")  # formats that are mapped or compressed inside
+_IDX = re.compile(rb"\x00\x00[\x08\x09\x0b-\x0e][\x01-\x08]", re.DOTALL)
 _INDEX_VALUE = re.compile(r"\s-?\d+:[^\s,;]+(?=\s|$)")
 
 
@@ -90,6 +92,34 @@ class DecompressedFile(io.RawIOBase):
             self._input = b""
         buffer[: len(data)] = data
         return len(data)
+
+
+class ShortLinesFile(io.RawIOBase):
+    """Decompressed text without huge lines, which a small file may hold, see `LONGEST_LINE`."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._length = 0  # bytes of the line that is being read, so far
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a part of `buffer`; raises DataError if a line is too long."""
+        text = self._file.read(len(buffer))
+        end = text.rfind(b"\n") + 1
+        if end:
+            self._length = 0
+        self._length += len(text) - end
+        if self._length > LONGEST_LINE:
+            raise DataError(
+                f"{self._path}: holds a line of more than {LONGEST_LINE >> 20} MB; "
+                "decompress the file first if that is intended"
+            )
+        buffer[: len(text)] = text
+        return len(text)
 
 
 def open_gzip(raw: IO[bytes]) -> IO[bytes]:
@@ -156,21 +186,28 @@ def is_compressed(path: Path) -> bool:
 
 
 @contextmanager
-def open_bytes(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
-    """Open a file, decompressed as its first bytes say, and tell the share that was read."""
+def open_bytes(
+    path: Path, has_lines: bool = False
+) -> Iterator[tuple[IO[bytes], Callable[[], float]]]:
+    """Open a file, decompressed as its first bytes say, and tell the share that was read.
+
+    A compressed file that `has_lines` may not have huge ones.
+    """
     opener = _find_opener(path)
     size = max(1, path.stat().st_size)
     with path.open("rb") as raw:
         file: IO[bytes] = raw
         if opener is not None:
             file = opener(raw)
+            if has_lines:
+                file = io.BufferedReader(ShortLinesFile(file, path), PIECE)
         yield file, lambda: raw.tell() / size
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[tuple[io.TextIOWrapper, Callable[[], float]]]:
     """Open UTF-8 text as :func:`open_bytes`; a byte order mark is skipped."""
-    with open_bytes(path) as (file, share):
+    with open_bytes(path, has_lines=True) as (file, share):
         yield io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), share
 
 
@@ -179,7 +216,7 @@ def line_blocks(path: Path, n_bytes: int) -> Generator[tuple[bytes, float], None
 
     Every block ends with a newline.
     """
-    with open_bytes(path) as (file, share):
+    with open_bytes(path, has_lines=True) as (file, share):
         parts: list[bytes] = []
         text = file.read(n_bytes).removeprefix(_BYTE_ORDER_MARK)
         while text:
@@ -201,7 +238,7 @@ def format_of(path: Path) -> str:
     Returns
     -------
     str
-        "libsvm", "csv", "parquet", "arrow", "npy" or "store".
+        "libsvm", "csv", "parquet", "arrow", "npz", "npy", "idx" or "store".
 
     Raises
     ------
@@ -222,18 +259,12 @@ def format_of(path: Path) -> str:
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in _COMPRESSED_ENDINGS:
         endings.pop()
-    # If the ending says nothing, the first bytes do.
-    format = _BY_ENDING.get(endings[-1]) if endings else None
-    format = format or _format_of_binary(sample) or _format_of_text(sample)
-    if format is None and sample.startswith(_ZIP):
-        raise DataError(
-            f"{path}: is a zip file: a saved model (it stands before the data), or NumPy's .npz "
-            "(save its rows with numpy.save)"
-        )
+    if endings and endings[-1] in _BY_ENDING:
+        return _BY_ENDING[endings[-1]]
+    # The ending says nothing: look at the first bytes.
+    format = _format_of_binary(sample) or _format_of_text(sample)
     if format is None:
         raise DataError(f"{path}: is in no format known here; allowed are {FORMATS}")
-    if format in _BINARY and is_compressed(path):
-        raise DataError(f"{path}: is a compressed {format} file; decompress it first")
     return format
 
 
@@ -245,6 +276,10 @@ def _format_of_binary(sample: bytes) -> str | None:
         return "arrow"
     if sample.startswith(b"\x93NUMPY"):
         return "npy"
+    if sample.startswith(b"PK\x03\x04"):
+        return "npz"
+    if _IDX.match(sample):
+        return "idx"
     return None
 
 
