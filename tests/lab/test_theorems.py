@@ -1,5 +1,6 @@
 """The theorems as functions: their inverses, their order, and that they hold on data."""
 
+import inspect
 import math
 import sys
 from pathlib import Path
@@ -46,6 +47,9 @@ def test_the_inverse_is_the_least_number_of_iterations(name, arguments, eps):
     place = _place(bound)
     assert bound(*arguments[:place], T, *arguments[place:]) <= eps
     assert bound(*arguments[:place], T - 1, *arguments[place:]) > eps
+    # The arguments may be given by name, too.
+    names = [name for name in inspect.signature(bound).parameters if name != "T"]
+    assert bounds.iterations_for(eps, bound, **dict(zip(names, arguments, strict=False))) == T
 
 
 def _place(bound):

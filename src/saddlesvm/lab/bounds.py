@@ -104,7 +104,7 @@ def iterations_for(
     bound : callable
         A function of this module with a parameter T.
     *arguments, **options
-        The other arguments of the bound, in their order, without T.
+        The other arguments of the bound, in their order without T, or by name.
 
     Returns
     -------
@@ -123,13 +123,15 @@ def iterations_for(
     21998
     """
     check_positive(eps=eps)
-    names = list(inspect.signature(bound).parameters)
-    if "T" not in names:
+    signature = inspect.signature(bound)
+    if "T" not in signature.parameters:
         raise ValueError(f"{bound.__name__} has no parameter T")
-    place = names.index("T")
+    # The arguments by name, in the order of the bound without T.
+    others = [parameter for name, parameter in signature.parameters.items() if name != "T"]
+    given = signature.replace(parameters=others).bind(*arguments, **options).arguments
 
     def error(T: int) -> float:
-        return bound(*arguments[:place], T, *arguments[place:], **options)
+        return bound(T=T, **given)
 
     # Double T until the bound is small enough, then halve the interval.
     low = int(LEAST_ITERATIONS)
