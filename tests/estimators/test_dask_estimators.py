@@ -105,7 +105,7 @@ def test_lists_of_delayed_blocks_and_of_futures(client: Any) -> None:
         LinearSVC().fit(A, y)
     X = X.copy()
     X[512, 3] = np.nan
-    with pytest.raises(ValueError, match=r"row 212, column 3 .* That is row 512 of all, in partition 1"):
+    with pytest.raises(ValueError, match=r"row 212, column 3 .* That is row 212 of partition 1"):
         LinearSVC().fit([dask.delayed(X[part]) for part in parts], b)
 
 

@@ -147,8 +147,8 @@ def make_partitions(
     try:
         found = gather_results(client, [client.submit(find_shape, part) for part in parts])
     except BadRowError as error:
-        # The row was counted within its partition: add the rows of the partitions before it.
-        raise count_before(client, blocks, error) from None
+        where = f"That is row {error.row} of partition {error.place} (from 0)."
+        raise ValueError(f"{error.message} {where}") from None
 
     shapes = np.array(found)
     n = int(shapes[:, 0].sum())
@@ -159,15 +159,6 @@ def make_partitions(
             f"the partitions must have the same number of features; found {widths.tolist()}"
         )
     return Partitions(client, parts, n, int(widths[0]), int(shapes[:, 2].sum()))
-
-
-def count_before(client: Client, blocks: list[PartTasks], error: BadRowError) -> ValueError:
-    """Return the error about a row of a partition, with the row's number among all rows."""
-    count = dask.delayed(len)
-    tasks = [count(y) for _, y, _ in blocks[: error.place]]
-    before = sum(client.gather(client.compute(tasks)))
-    where = f"That is row {before + error.row} of all, in partition {error.place} (from 0)."
-    return ValueError(f"{error.message} {where}")
 
 
 def solve(

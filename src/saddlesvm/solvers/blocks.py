@@ -1,8 +1,7 @@
 """Block minimisation of the dual, for rows that are not in memory.
 
 The rows are cut into blocks. The solver reads a block at a time and improves its dual variables
-against the shared weights by one or a few passes of dual coordinate descent; all other variables
-stay:
+against the shared weights by two passes of dual coordinate descent; all other variables stay:
 
     a_B  <-  (about) argmax_{a_B} D(a_B, a_rest),      w  <-  w + C sum_{i in B} (change of a_i) x_i
 
@@ -29,9 +28,8 @@ memory", algorithms 1 and 2, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -55,15 +53,12 @@ from saddlesvm.solvers.sweeps import (
     sums_without_rows,
 )
 
-READING = 2.0  # cost of reading a row, in row visits; a guess between fast and slow disks
-# Visits per row, at most, while its block is in memory: with more, only slow disks would gain.
+# Visits to a row while its block is in memory, at most. Measured: with one, a sweep takes as long,
+# and 3 to 14 % more sweeps are needed; with more, only slow disks would gain.
 MOST_VISITS = 2.0
 KEPT_VISITS = 10.0  # visits to kept rows in a sweep, for each row of all; a guess
 KEPT_FALL = 0.02  # fall of the kept rows' gap that ends these visits; a guess
 KEPT_SHARE_OF_TARGET = 0.1  # the same as a share of the gap that is asked for; a guess
-
-# Decides by the gains so far, the visits a row so far, and those of the next pass.
-Another = Callable[[list[float], float, float], bool]
 
 
 @dataclass
@@ -121,8 +116,6 @@ class BlocksState(SweepState):
         The squared norms of the rows read so far, which a new process does not know yet.
     fine : bool
         Whether float32 weights would hide the gap.
-    fall : float
-        Ratio of a block's residual in its second pass to that in its first, when last measured.
     """
 
     alpha: np.ndarray = field(default_factory=empty_array)
@@ -140,7 +133,6 @@ class BlocksState(SweepState):
     values: list[Rows] = field(default_factory=list, repr=False)
     position: int = 0
     fine: bool = False
-    fall: float = 1.0
     target: float = 0.0
 
 
@@ -252,7 +244,7 @@ class Blocks(OverFiles):
         paid = loss_sums(local.pointwise, local.members, z, 0.0, np.zeros(block.size)).paid
         state.paid += float(paid)
         # a_B <- about argmax D(a_B, a_rest), and w follows.
-        self._descend(local, state, alpha, partial(self._is_worth_a_pass, state))
+        self._descend(local, state, alpha, MOST_VISITS)
         block.scatter(alpha, state.alpha)
         state.conjugates += _sum_conjugates(local, alpha)
         _keep_free_rows(problem, state, block, local, alpha)
@@ -272,24 +264,28 @@ class Blocks(OverFiles):
             before = _sum_conjugates(local, alpha)
             # KEPT_VISITS for each row of all, as visits for each kept row.
             most_visits = KEPT_VISITS * problem.members.size / max(local.members.size, 1)
-
-            def is_worth_a_pass(gains: list[float], visits: float, active: float) -> bool:
-                if visits + active > most_visits:
-                    return False
-                # Go on until their share of the gap is small.
-                enough = KEPT_SHARE_OF_TARGET * state.target
-                return len(gains) < 2 or gains[-1] > max(KEPT_FALL * gains[0], enough)
-
-            self._descend(local, state, alpha, is_worth_a_pass)
+            # Go on until their share of the gap is small.
+            enough = KEPT_SHARE_OF_TARGET * state.target
+            self._descend(local, state, alpha, most_visits, KEPT_FALL, enough)
             state.alpha[kept] = alpha
             state.conjugates += _sum_conjugates(local, alpha) - before
         state.kept = kept[:0]
         state.values = []
 
     def _descend(
-        self, local: Problem, state: BlocksState, alpha: np.ndarray, is_worth_a_pass: Another
+        self,
+        local: Problem,
+        state: BlocksState,
+        alpha: np.ndarray,
+        most_visits: float,
+        fall: float = 0.0,
+        enough: float = 0.0,
     ) -> None:
-        """Do passes of coordinate descent over some rows, whose dual variables are `alpha`."""
+        """Do passes of coordinate descent over some rows, whose dual variables are `alpha`.
+
+        They end after so many visits a row, or if a pass gains no more than `enough`, or than this
+        share of what the first pass has gained.
+        """
         solver = DCD()
         former = alpha.copy()
         inner = solver.init(local, draw(state.random, SEEDS))
@@ -297,45 +293,22 @@ class Blocks(OverFiles):
         # float32 rows meet float32 weights, as in memory, until the gap is too small for them.
         is_precise = local.X.dtype == np.float64 or state.fine
         inner.w = state.w if is_precise else state.w.astype(np.float32)
-        gains: list[float] = []
+        gain = np.inf
         visits = 0
         size = local.members.size
-        while size and is_worth_a_pass(gains, visits / size, inner.active / size):
+        while size and gain > enough and visits + inner.active <= most_visits * size:
             # One pass over the rows that are still active.
             inner = solver.step(local, inner, Budget(inner.active))
+            gain = float(inner.estimate)
+            if visits == 0:
+                enough = max(enough, fall * gain)
             visits = int(inner.rows_touched)
-            gains.append(float(inner.estimate))
         state.rows_touched += visits
         if not is_precise:
             # The changes of the variables correct the weights in double precision.
             change = np.zeros(state.w.size)
             add_rows(local.X, local.members, alpha - former, change)
             state.w += local.C * change
-
-    def _is_worth_a_pass(
-        self, state: BlocksState, gains: list[float], visits: float, active: float
-    ) -> bool:
-        """Return True if another pass over the block pays, by the residuals of the passes so far.
-
-        `visits` and `active` are average visits per row, so far and in the next pass.
-        """
-        done = len(gains)
-        # Measure by how much the residual falls, when there is a second pass.
-        if done == 2 and gains[0] > 0.0:
-            state.fall = min(1.0, gains[1] / gains[0])
-        if done == 0:
-            return True
-        if visits + active > MOST_VISITS or gains[-1] <= 0.0:
-            return False
-        # The first block of a sweep has two passes.
-        if done == 1 and state.position == 0:
-            return True
-        # Go on if a visit of the next pass is expected to gain at least as much as reading and
-        # visiting gained on average: residual * fall >= sum of residuals / (cost so far).
-        fall = state.fall
-        if done > 1:
-            fall = gains[-1] / max(gains[-2], 1e-300)
-        return gains[-1] * min(fall, 1.0) >= sum(gains) / (READING + visits)
 
     def _estimate_sweep(self, problem: Problem, state: BlocksState) -> Evaluation:
         """Return a quick estimate of the model and the dual point of the last whole sweep."""

@@ -22,9 +22,9 @@ from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import margins
 from saddlesvm.rows.layouts import add_rows
-from saddlesvm.rows.passes import Part
+from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.solvers.active_set import CROWDED, FILLED, ActiveSet
-from saddlesvm.solvers.base import empty_array, start_alpha
+from saddlesvm.solvers.base import Budget, empty_array, start_alpha
 from saddlesvm.solvers.curvature import bends_at_zero
 from saddlesvm.solvers.free_rows import width_of
 from saddlesvm.solvers.machines import Binary, SoftmaxMachine
@@ -33,7 +33,7 @@ from saddlesvm.solvers.newton_over_passes import NewtonOverPasses
 from saddlesvm.solvers.over_passes import OverPasses, Setting
 from saddlesvm.solvers.sweeps import (
     FEWEST_BLOCKS,
-    Sweeps,
+    OverFiles,
     SweepState,
     SweepWork,
     read_sample,
@@ -113,7 +113,7 @@ class PassesState(SweepState):
 
 
 @dataclass(frozen=True)
-class NewtonOnFiles(Sweeps):
+class NewtonOnFiles(OverFiles):
     """Newton's method over rows that are read block by block; an epoch is a sweep.
 
     Losses with kinks take the active-set method in its place. So do losses with corners if steps of
@@ -145,6 +145,32 @@ class NewtonOnFiles(Sweeps):
     def setting(self, problem: Problem, target: float) -> Setting:
         """Return the problem as the method has it, to be solved to a relative gap."""
         return Setting(problem.loss, problem.C, problem.regularizer, target, self.factors)
+
+    def step_together(
+        self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]
+    ) -> list[Any]:
+        """Read one block for several problems, whose sweeps are at the same block."""
+        streamed = [self.check_problem(problem) for problem in problems]
+        self.prepare(streamed, states)
+        passes = streamed[0].passes
+        assert isinstance(passes, FromFiles)
+        # One reading of the block serves all problems.
+        part = passes.part(states[0].work.block, again=True)
+        for problem, state, budget in zip(streamed, states, budgets, strict=True):
+            own = part.move_to(problem.members)
+            work = state.work
+            self.visit(problem, state, own)
+            state.rows_touched += own.rows.size
+            work.block += 1
+            if work.block < passes.reader.n_blocks:
+                state.epochs += (part.last - part.first) / problem.y.size
+                continue
+            # The sweep is whole.
+            state.sweeps += 1
+            state.epochs = float(state.sweeps)
+            state.work = SweepWork()
+            self.end_sweep(problem, state, work, budget.relative_gap)
+        return list(states)
 
     def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
         """Begin at the solution of a block, of chunks from all over the files."""

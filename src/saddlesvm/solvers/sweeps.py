@@ -18,7 +18,7 @@ from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.problem.terms import BLOCK, Pointwise, weights_at
 from saddlesvm.rows.files import BlockReader, RowBlock
-from saddlesvm.rows.passes import FromFiles, Part
+from saddlesvm.rows.passes import FromFiles
 from saddlesvm.rows.places import Memory
 from saddlesvm.runtime.threads import blas_for
 from saddlesvm.solvers.base import Budget, SolverBase, State
@@ -144,46 +144,3 @@ class OverFiles(SolverBase, ABC):
         self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]
     ) -> list[Any]:
         """Read one block for several problems, whose runs are at the same block."""
-
-
-@dataclass(frozen=True)
-class Sweeps(OverFiles):
-    """The base class of solvers whose epoch is one sweep, at the end of which they take a step."""
-
-    def step_together(
-        self, problems: Sequence[Problem], states: Sequence[Any], budgets: Sequence[Budget]
-    ) -> list[Any]:
-        """Read one block for several problems, whose sweeps are at the same block."""
-        streamed = [self.check_problem(problem) for problem in problems]
-        self.prepare(streamed, states)
-        passes = streamed[0].passes
-        assert isinstance(passes, FromFiles)
-        # One reading of the block serves all problems.
-        part = passes.part(states[0].work.block, again=True)
-        for problem, state, budget in zip(streamed, states, budgets, strict=True):
-            own = part.move_to(problem.members)
-            work = state.work
-            self.visit(problem, state, own)
-            state.rows_touched += own.rows.size
-            work.block += 1
-            if work.block < passes.reader.n_blocks:
-                state.epochs += (part.last - part.first) / problem.y.size
-                continue
-            # The sweep is whole.
-            state.sweeps += 1
-            state.epochs = float(state.sweeps)
-            state.work = SweepWork()
-            self.end_sweep(problem, state, work, budget.relative_gap)
-        return list(states)
-
-    @abstractmethod
-    def prepare(self, problems: Sequence[Problem], states: Sequence[Any]) -> None:
-        """Prepare the first block."""
-
-    @abstractmethod
-    def visit(self, problem: Problem, state: Any, part: Part) -> None:
-        """Add what the rows of a block tell to the sums of the sweep."""
-
-    @abstractmethod
-    def end_sweep(self, problem: Problem, state: Any, work: SweepWork, target: float) -> None:
-        """Take a step by the sums of a whole sweep."""
