@@ -43,6 +43,10 @@ class MultinomialOnFiles(NewtonOnFiles):
     name: ClassVar[str] = "multinomial"
     kind: ClassVar[type[Problem]] = MultinomialProblem
 
+    def begins_at_weights(self, problem: Problem) -> bool:
+        """Return False: a start has the weights of all classes."""
+        return False
+
     def first_weights(self, problem: Any, start: Point | None) -> np.ndarray:
         """Return the weights of a start, or zero, shape (d + 1, K)."""
         return np.ascontiguousarray(problem.by_class(problem.first_weights(start)).T)
