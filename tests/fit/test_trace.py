@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from saddlesvm.fit.loop import fit
@@ -32,7 +33,7 @@ def test_the_trace_has_a_row_for_each_certificate(solver: Any) -> None:
     )
     assert len(records) == len(result.trace)
     assert all(tuple(row) == COLUMNS for row in result.trace)
-    frame = result.trace.to_frame()
+    frame = pd.DataFrame(result.trace)
     assert tuple(frame.columns) == COLUMNS and len(frame) == len(records)
     assert set(frame["problem"]) == {"5 against 3"}
     for rising in ("epoch", "rows_touched", "seconds_solving", "seconds_certifying", "dual"):

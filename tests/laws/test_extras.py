@@ -16,7 +16,7 @@ LACKING = {
     "dask": ("dask", "import saddlesvm.dask"),
     "skl2onnx": ("onnx", "import saddlesvm.onnx"),
     "matplotlib": ("lab", "from saddlesvm.lab.charts import new_axes; new_axes()"),
-    "pandas": ("files", "from saddlesvm.fit.outcome import Trace; Trace().to_frame()"),
+    "pandas": ("lab", "import saddlesvm.lab"),
     "pyarrow": ("files", "from saddlesvm.data import read; read('a.parquet')"),
 }
 

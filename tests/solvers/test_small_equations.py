@@ -32,7 +32,7 @@ def exact(rows: SmallEquations, bend: np.ndarray) -> np.ndarray:
 def test_single_precision_leaves_a_tenth_of_a_step_at_most(m: int, part: float) -> None:
     rows, bends, rhs = made(m, part * equations.SINGLE_TRACE)
     factors = rows.factors(bends)
-    assert {factor.factor.dtype for factor in factors} == {np.dtype(np.float32)}
+    assert {factor.dtype for factor in factors} == {np.dtype(np.float32)}
     for bend, one, found in zip(bends, rhs, solve(factors, rhs), strict=True):
         matrix = exact(rows, bend)
         off = found - np.linalg.solve(matrix, one)
@@ -51,7 +51,7 @@ def test_a_run_has_the_bits_of_the_run_alone(m: int) -> None:
     rows, bends, rhs = made(m, equations.SINGLE_TRACE)
     bends *= np.array([[0.5], [2.0]])  # one in either precision
     both = rows.factors(bends)
-    assert {factor.factor.dtype.itemsize for factor in both} == {4, 8}
+    assert {factor.dtype.itemsize for factor in both} == {4, 8}
     alone = [solve(rows.factors(bends[k : k + 1]), rhs[k : k + 1])[0] for k in range(2)]
     assert np.array_equal(solve(both, rhs), alone)
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from saddlesvm.data.door import check_design
@@ -48,7 +47,6 @@ from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.option_names import INTERCEPTS, PENALTY_NAMES
 
 if TYPE_CHECKING:
-    from saddlesvm.runtime.data_types import Matrix
     from saddlesvm.runtime.option_names import (
         ClusterSolver,
         DualOption,
@@ -229,27 +227,6 @@ class LinearModel(Estimator):
         """The number of features with a weight other than zero in any of the sub-problems."""
         check_is_fitted(self)
         return int(dense_weights(self.coef_).any(axis=0).sum())
-
-    def sparsify(self) -> Self:
-        """Make a CSR matrix of ``coef_``, which saves memory if most weights are 0.
-
-        The next fit makes an array again.
-        """
-        check_is_fitted(self)
-        coef = sparse.csr_array(dense_weights(self.coef_))
-        return self._show_weights(coef, coef)
-
-    def densify(self) -> Self:
-        """Make an array of ``coef_`` again, after :meth:`sparsify`."""
-        check_is_fitted(self)
-        if not sparse.issparse(self.coef_):
-            return self
-        dense = dense_weights(self.coef_)
-        coef = dense
-        # A regression with a single target shows its weights as a vector.
-        if not hasattr(self, "classes_") and len(dense) == 1:
-            coef = dense[0]
-        return self._show_weights(coef, dense)
 
     def top_features(
         self, n: int = 10, names: Iterable[object] | None = None, bounds: bool = False
@@ -520,13 +497,6 @@ class LinearModel(Estimator):
         self._hold(fitted)
         self.coef_: np.ndarray = copy_to_device(self.coef_, device)
         self.intercept_: np.ndarray = copy_to_device(self.intercept_, device)
-        return self
-
-    def _show_weights(self, coef: Matrix, held: object) -> Self:
-        """Show the same weights in another form, and hold no other copy of them."""
-        self.coef_ = coef
-        if self._fitted is not None:
-            self._fitted = replace(self._fitted, coef=held)
         return self
 
     def _prove(self) -> Fitted:

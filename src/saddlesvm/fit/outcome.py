@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from saddlesvm.problem.certificate import Certificate
-from saddlesvm.runtime.extras import import_extra
 from saddlesvm.runtime.option_names import Keep
 from saddlesvm.solvers.base import EPOCH_ROUNDING
 
@@ -316,13 +315,15 @@ class Callback(Protocol):
 class Trace(list[dict[str, Any]]):
     """The recorder of a fit: a list with a dict for each certificate, by :data:`COLUMNS`.
 
+    ``pandas.DataFrame(trace)`` makes a table of it.
+
     Examples
     --------
     >>> from saddlesvm import LinearSVC
     >>> from saddlesvm.data import load_bundled
     >>> notes = load_bundled("banknote")
     >>> trace = LinearSVC(random_state=0).fit(notes.X, notes.y).trace_
-    >>> bool(trace.column("relative_gap")[-1] <= 1e-4), list(trace.to_frame())[:2]
+    >>> bool(trace.column("relative_gap")[-1] <= 1e-4), list(trace[0])[:2]
     (True, ['epoch', 'rows_touched'])
     """
 
@@ -332,11 +333,6 @@ class Trace(list[dict[str, Any]]):
     def column(self, name: str) -> np.ndarray:
         """Return a column as an array."""
         return np.array([row[name] for row in self])
-
-    def to_frame(self) -> Any:
-        """The trace as a pandas DataFrame (needs pandas)."""
-        pandas = import_extra("pandas", "files", "a trace as a DataFrame")
-        return pandas.DataFrame(list(self), columns=list(COLUMNS))
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,6 @@ class ProgressBar:
         self.gap = 1.0
         self.said = ""
         self.done = 0
-        self.epoch = 0.0
         self.share = 0.0
         self.began = time.monotonic()
         self.lock = threading.Lock()
@@ -91,20 +90,12 @@ class ProgressBar:
         # The nearest end counts: the gap, or a limit.
         nearest = max(way, epoch / self.max_epochs, seconds / self.max_time)
         with self.lock:
-            self.epoch = epoch
             self.share = (self.done + min(1.0, nearest)) / self.problems
-            self._show(self.work)
-
-    def certifying(self) -> None:
-        """Show that a certificate is computed."""
-        with self.lock:
-            self._show("certifying")
-
-    def _show(self, phase: str) -> None:
-        """Show the phase of the work, the gap, the epoch and the time left."""
-        gap = f"gap {self.gap:.0e} of {self.tol:.0e}"
-        words = f"{self._position()}{phase}, {gap}, epoch {self.epoch:.0f}{self._time_left()}"
-        self.bar.show(words, self.share)
+            words = (
+                f"{self._position()}{self.work}, gap {self.gap:.0e} of {self.tol:.0e}, "
+                f"epoch {epoch:.0f}{self._time_left()}"
+            )
+            self.bar.show(words, self.share)
 
     def _time_left(self) -> str:
         """Return the time left in words, estimated from the share that is done."""

@@ -223,9 +223,6 @@ class Fit:
 
     def _certify_and_decide(self) -> None:
         """Certify, call the callbacks, and decide whether the fit ends."""
-        for callback in self.callbacks:
-            if hasattr(callback, "certifying"):
-                callback.certifying()
         # Exact if the fit ends anyway, and at the start.
         is_last = self.end is not None or self.is_stuck()
         self.certify(ending=is_last or self.state.epochs == 0.0)

@@ -100,7 +100,9 @@ class Small:
         self.factor: np.ndarray | None = None
         if rows.shape[1] > self.size:
             gram = rows @ rows.T
-            self.factor = lower_factor(gram.toarray() if problem.sparse else gram)
+            # L with L L' = gram, but for rounding: the transposed upper factor.
+            upper = np.triu(factorize(gram.toarray() if problem.sparse else gram))
+            self.factor = np.ascontiguousarray(upper.T)
             Z = self.factor
         else:
             Z = rows.toarray() if problem.sparse else rows
@@ -263,19 +265,6 @@ class BestPoints:
         return (self.primal - self.dual) / np.where(size > 0.0, size, 1.0)
 
 
-def lower_factor(gram: np.ndarray) -> np.ndarray:
-    """Return a lower triangular L with ``L L' = gram``, but for rounding."""
-    lift = 0.0
-    while True:
-        # Dependent rows make the matrix singular: the diagonal is lifted until it has a factor.
-        lifted = gram + lift * np.eye(gram.shape[0])
-        factor, failed = dpotrf(lifted, lower=1, clean=1)
-        if not failed:
-            return np.ascontiguousarray(factor)
-        largest = max(float(gram.diagonal().max()), LEAST_DIAGONAL)
-        lift = max(LIFT_GROWTH * lift, LIFT * largest)
-
-
 def _inner_products(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the inner products of the rows of two arrays, shape (K,)."""
     found: np.ndarray = np.matmul(one[:, None, :], other[:, :, None])[:, 0, 0]
@@ -295,13 +284,6 @@ def multiply_rows(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return found
 
 
-class Factor(NamedTuple):
-    """A Cholesky factor, and LAPACK's routine that solves equations with it."""
-
-    factor: np.ndarray
-    solver: Any
-
-
 class SmallEquations:
     """The equations over some rows.
 
@@ -318,7 +300,7 @@ class SmallEquations:
     """
 
     def __init__(self, Z: np.ndarray, penalty: np.ndarray) -> None:
-        self.exact = Precision(Z, penalty, dpotrf, dpotrs)
+        self.exact = Precision(Z, penalty)
         self.Z = self.exact.Z
 
     @cached_property
@@ -337,11 +319,10 @@ class SmallEquations:
     @cached_property
     def single(self) -> Precision:
         """The rows in single precision."""
-        penalty = self.exact.penalty.astype(np.float32)
-        return Precision(self.Z.astype(np.float32), penalty, spotrf, spotrs)
+        return Precision(self.Z.astype(np.float32), self.exact.penalty.astype(np.float32))
 
-    def factors(self, bends: np.ndarray) -> list[Factor]:
-        """Return the factors of the matrices of runs.
+    def factors(self, bends: np.ndarray) -> list[np.ndarray]:
+        """Return the Cholesky factors of the matrices of runs, of either precision.
 
         `bends` are the second derivatives ``C s_i phi_i''`` of the rows' terms, of shape (K, n).
         """
@@ -360,25 +341,21 @@ class SmallEquations:
 
 
 class Precision:
-    """The rows, and LAPACK's routines, of one precision.
+    """The rows in one precision, and the factors of matrices over them.
 
     Parameters
     ----------
     Z : ndarray of shape (n, m)
     penalty : ndarray of shape (m,)
         The diagonal of P.
-    factorize, solver : LAPACK routines
-        ``potrf`` and ``potrs`` of the precision.
     """
 
-    def __init__(self, Z: np.ndarray, penalty: np.ndarray, factorize: Any, solver: Any) -> None:
+    def __init__(self, Z: np.ndarray, penalty: np.ndarray) -> None:
         self.has_few_columns = Z.shape[1] <= FEW_COLUMNS
         self.Z = np.asfortranarray(Z) if self.has_few_columns else Z
         self.penalty = penalty
-        self.factorize = factorize
-        self.solver = solver
 
-    def factors(self, bends: np.ndarray) -> list[Factor]:
+    def factors(self, bends: np.ndarray) -> list[np.ndarray]:
         """Return the factors for second derivatives of shape (K, n)."""
         bends = bends.astype(self.Z.dtype, copy=False)
         # Few columns: whole products of all runs at once. Else half of each product, one by one.
@@ -388,7 +365,7 @@ class Precision:
             matrices = np.array([self._product(bend) for bend in bends])
         # The diagonals of all matrices, as a view.
         matrices.reshape(len(bends), -1)[:, :: self.penalty.size + 1] += self.penalty
-        return [self._factor(matrix) for matrix in matrices]
+        return [factorize(matrix) for matrix in matrices]
 
     def _product(self, bend: np.ndarray) -> np.ndarray:
         """Return ``Z' diag(bend) Z``, of which the BLAS computes half."""
@@ -402,30 +379,37 @@ class Precision:
         product: np.ndarray = scaled.T @ scaled
         return product
 
-    def _factor(self, matrix: np.ndarray) -> Factor:
-        """Return the factor of a matrix, lifted if it is singular; NaN if no lift helps."""
-        factor, failed = self.factorize(matrix)
+
+def factorize(matrix: np.ndarray) -> np.ndarray:
+    """Return the upper Cholesky factor of a matrix, lifted if it is singular; NaN if none helps.
+
+    Below the diagonal are values that LAPACK does not read.
+    """
+    potrf = spotrf if matrix.dtype == np.float32 else dpotrf
+    factor: np.ndarray
+    factor, failed = potrf(matrix)
+    if not failed:
+        return factor
+    # Rounding has made it singular, or rows depend on others: its diagonal is lifted until it has a
+    # factor. The lifts add up, each LIFT_GROWTH times the last.
+    lift = max(LIFT * float(matrix.diagonal().max()), LEAST_DIAGONAL)
+    for _ in range(LIFT_TRIES):
+        matrix = matrix.copy()
+        matrix.flat[:: matrix.shape[0] + 1] += lift
+        factor, failed = potrf(matrix)
         if not failed:
-            return Factor(factor, self.solver)
-        # Rounding has made it singular: its diagonal is lifted until it has a factor. The lifts add
-        # up, each LIFT_GROWTH times the last.
-        lift = LIFT * float(matrix.diagonal().max())
-        for _ in range(LIFT_TRIES):
-            matrix = matrix.copy()
-            matrix.flat[:: matrix.shape[0] + 1] += lift
-            factor, failed = self.factorize(matrix)
-            if not failed:
-                return Factor(factor, self.solver)
-            lift *= LIFT_GROWTH
-        return Factor(np.full_like(matrix, np.nan), self.solver)
+            return factor
+        lift *= LIFT_GROWTH
+    return np.full_like(matrix, np.nan)
 
 
-def solve(factors: list[Factor], right: np.ndarray) -> np.ndarray:
+def solve(factors: list[np.ndarray], right: np.ndarray) -> np.ndarray:
     """Return the solutions of the equations of each run, in double precision.
 
     They are not finite if there is no factor.
     """
     found = np.empty(right.shape)
-    for k, (factor, solver) in enumerate(factors):
-        found[k] = solver(factor, right[k])[0]
+    for k, factor in enumerate(factors):
+        potrs = spotrs if factor.dtype == np.float32 else dpotrs
+        found[k] = potrs(factor, right[k])[0]
     return found

@@ -36,7 +36,7 @@ elimination.
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -97,9 +97,6 @@ class InteriorRuns(Runs):
     complementarity : ndarray of shape (K,)
         The sums of the products of distances and slacks: the gap of the interior point.
     """
-
-    step_name: ClassVar[str] = "interior point step"
-    active_name: ClassVar[str] = "rows within their bounds"
 
     def __init__(self, small: Small) -> None:
         y = small.y

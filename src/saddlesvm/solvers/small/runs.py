@@ -7,7 +7,7 @@ The methods are Newton's (:mod:`.small_newton`) and an interior point method
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,16 +20,10 @@ class Runs(ABC):
 
     Attributes
     ----------
-    step_name : str
-        What a step is called in a trace.
-    active_name : str
-        What the rows do that :meth:`count_active` counts.
     step_together : bool
         True if the runs of several problems take their steps together.
     """
 
-    step_name: ClassVar[str]
-    active_name: ClassVar[str]
     step_together: bool = True
 
     @abstractmethod

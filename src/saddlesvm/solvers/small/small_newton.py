@@ -16,7 +16,7 @@ scale linear SVMs".
 from __future__ import annotations
 
 import copy
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -41,9 +41,6 @@ class NewtonRuns(Runs):
     gaps : ndarray of shape (K,)
         The gaps of multipliers that are slopes: half the squared gradient.
     """
-
-    step_name: ClassVar[str] = "Newton step"
-    active_name: ClassVar[str] = "rows bend"
 
     def __init__(self, small: Small, u: np.ndarray) -> None:
         self.small = small

@@ -131,8 +131,7 @@ class SmallSolver(SolverBase):
         # If there is nothing to do, that counts as an epoch, too.
         state.epochs += float(max(taken, 1))
         state.active = state.runs.count_active()
-        runs = state.runs
-        state.remark = f"{runs.step_name} {best.steps[0]}: {state.active} {runs.active_name}"
+        state.remark = f"{self.phase}, step {best.steps[0]}: {state.active} rows are active"
         return state
 
     def solution(self, problem: Problem, state: SmallState) -> Point:
