@@ -196,11 +196,11 @@ class Decomposition(SolverBase):
     def improve_active(self, problem: KernelProblem, state: KernelState) -> None:
         """Improve the rows whose kernel rows are held and which a violating pair may contain."""
         held = table_of(problem)
-        active = np.flatnonzero(find_contenders(problem, state) & (held.table.slots >= 0))
+        active = np.flatnonzero(find_contenders(problem, state) & (held.slots >= 0))
         if active.size == 0 or active.size > SHRINK_BELOW * problem.n:
             return
         before = state.beta[active]
-        slots = held.table.slots[active]
+        slots = held.slots[active]
         state.beta[active] = self.solve_set(
             problem, state, active, held.table.values, slots, active
         )
@@ -417,6 +417,7 @@ def whole_program(
         columns=columns,
         signs=signs,
         groups=np.arange(starts.size),
+        segments=np.zeros(firsts.size, dtype=np.int64),
     )
 
 
@@ -433,7 +434,7 @@ def compute_rows(
     for first, last, column in zip(starts[:-1], starts[1:], program.columns, strict=True):
         slopes = g[first:last]
         own = beta[first:last]
-        is_held = program.table.slots[column : column + own.size] >= 0
+        is_held = held.slots[column : column + own.size] >= 0
         # beta may rise along -g below its upper bound, and fall along g above its lower bound.
         rise = np.where(own < program.high[first:last], -slopes, -np.inf)
         fall = np.where(own > program.low[first:last], slopes, -np.inf)

@@ -163,11 +163,15 @@ class KernelRows:
         is_small = self.has_small_problems(fits)
         may_share = count > 1 or (is_small and self.X.shape[0] <= FEW)
         megabytes = self.options["cache_size"]
-        if (
+        shares = (
             self.facts is None
             and may_share
             and shares_matrix(self.kernel, self.X, problems, self.machine, megabytes)
-        ):
+        )
+        shares_rows = (
+            shares and is_small and fits.jobs == 1 and count > 1 and self.has_rows_apart(count)
+        )
+        if shares and not shares_rows:
             errors = kernel_errors(self.kernel, self.X)
             self.facts = KernelFacts(gram(self.kernel, self.X), errors)
         facts = self.facts
@@ -181,6 +185,7 @@ class KernelRows:
             return None
         task = PairsTask(
             gram=None if facts is None else facts.gram,
+            is_shared=shares_rows,
             errors=kernel_errors(self.kernel, self.X) if facts is None else facts.errors,
             X=self.X,
             machine=self.machine,
@@ -192,7 +197,7 @@ class KernelRows:
         )
         # Threads take bundles of problems; a problem with kernel rows of its own is a bundle.
         bundles = bundles_of(range(count), TOGETHER, fits.jobs)
-        if is_alone:
+        if is_alone and not shares_rows:
             bundles = [range(k, k + 1) for k in range(count)]
 
         def pick(points: np.ndarray, beta: np.ndarray) -> Coefficients:

@@ -70,6 +70,8 @@ class QuadraticProgram(NamedTuple):
         -1.0 and 1.0: the kernel value of two rows is that of their points times both signs.
     groups : ndarray of shape (groups + 1,)
         First part of each group, and the number of parts.
+    segments : int ndarray of shape (parts,)
+        The segment of the table's rows that has the values with the points of each part.
     """
 
     table: KernelTable
@@ -80,6 +82,7 @@ class QuadraticProgram(NamedTuple):
     columns: np.ndarray
     signs: np.ndarray
     groups: np.ndarray
+    segments: np.ndarray
 
 
 def program_over(
@@ -92,7 +95,8 @@ def program_over(
     columns = starts[:-1]
     signs = np.ones(columns.size)
     groups = np.arange(starts.size)
-    return QuadraticProgram(whole_table(K), *bounds, tube, starts, columns, signs, groups)
+    segments = np.zeros(columns.size, dtype=np.int64)
+    return QuadraticProgram(whole_table(K), *bounds, tube, starts, columns, signs, groups, segments)
 
 
 @allocating_kernel
@@ -184,11 +188,11 @@ def ascend_singly(
                     s = move
         if i < 0 or worst <= accuracy:
             return step
-        if not holds(table, i):
+        if not holds(table, i, 0):
             return step
         # Take the step, and add its kernel row to the gradient.
         beta[i] = min(max(beta[i] + s, low[i]), high[i])
-        row = table.values[table.slots[i]]
+        row = table.values[table.slots[i, 0]]
         for t in range(g.size):
             g[t] += s * row[t]
     return most
@@ -312,6 +316,15 @@ def point_of(row: int | np.int64, starts: np.ndarray, columns: np.ndarray) -> in
     return columns[part] + row - starts[part]
 
 
+@inlined
+def holds_parts(program: QuadraticProgram, point: int) -> bool:
+    """Return True if a point's kernel values with all parts are held, computed if need be."""
+    for segment in program.segments:
+        if not holds(program.table, point, segment):
+            return False
+    return True
+
+
 @inlined_search
 def find_extremes(
     program: QuadraticProgram,
@@ -360,7 +373,7 @@ def best_pair(
 ) -> tuple[int | np.int64, int | np.int64, float, float]:
     """Return the rows of the pair to move, its step without a box, and its group's sign.
 
-    i is `NO_PAIR` if there is none, and `NO_ROW` if the choice needs the kernel row of j first.
+    i is `NO_PAIR` if there is none, and `NO_ROW` if a kernel row must be computed elsewhere.
     """
     table = program.table
     starts = program.starts
@@ -384,10 +397,10 @@ def best_pair(
         begin = starts[groups[group]]
         end = starts[groups[group + 1]]
         p = begin + find_slope(lowest, g[begin:end], up[begin:end])
-        slot = table.slots[point_of(p, starts, columns)]
-        if slot < 0:
-            return NO_ROW, np.int64(p), 0.0, 1.0
-        Kp = table.values[slot]
+        point = point_of(p, starts, columns)
+        if not holds_parts(program, point):
+            return NO_ROW, NO_ROW, 0.0, 1.0
+        Kp = table.values[table.slots[point, program.segments[0]]]
         # q is j: the row with the largest gain beside p.
         found = np.int64(0)
         for part in range(groups[group], groups[group + 1]):
@@ -463,12 +476,8 @@ def pair_steps(
         if worst <= accuracy or step == most:
             return step
         i, j, s, sign = best_pair(program, g, room, extremes)
-        if i == NO_PAIR or not holds(table, point_of(j, starts, columns)):
+        if i < 0 or not holds_parts(program, point_of(j, starts, columns)):
             return step
-        if i == NO_ROW:
-            # The missing kernel row is there now: choose again.
-            move = 0.0
-            continue
         # Cut the step to the box of both, and to zero if there is a tube.
         top = 0.0 if tube > 0.0 and beta[i] < 0.0 < high[i] else high[i]
         floor = 0.0 if tube > 0.0 and beta[j] > 0.0 > low[j] else low[j]
@@ -481,7 +490,7 @@ def pair_steps(
         up[i], down[i] = slopes_of_tube(beta[i], low[i], high[i], tube)
         up[j], down[j] = slopes_of_tube(beta[j], low[j], high[j], tube)
         # The next pass adds the kernel rows to the gradient.
-        slot_i = table.slots[point_of(i, starts, columns)]
-        slot_j = table.slots[point_of(j, starts, columns)]
+        slot_i = table.slots[point_of(i, starts, columns), program.segments[0]]
+        slot_j = table.slots[point_of(j, starts, columns), program.segments[0]]
         move = s * sign
         step += 1

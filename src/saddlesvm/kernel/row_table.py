@@ -4,6 +4,10 @@ a certificate.
 A fit of some thousand rows touches a tenth to a half of them. If the kernel is radial and the rows
 have few values, compiled code computes a kernel row when a step needs it. Other kernel rows are
 computed in blocks, by one matrix product, together with rows that the solver probably needs next.
+
+Pairs of classes share a table. A pair needs of a row the values with the points of two classes
+only: the row has a segment for each class, and each segment is computed when a pair needs it. All
+pairs of a class share the values between its own points.
 """
 
 from __future__ import annotations
@@ -57,46 +61,59 @@ class KernelTable(NamedTuple):
     ----------
     values : ndarray of shape (rows, n)
         Kernel rows by slot; the first is all zero before it is in use.
-    slots : int ndarray of shape (n,)
-        The place of each point's row in the values; -1 if it is not held.
+    slots : int ndarray of shape (n, segments)
+        The place of each point's row in the values, for each segment of the row; -1 if the segment
+        is not held. Most tables have a single segment.
+    bounds : int ndarray of shape (segments + 1,)
+        The first point of each segment, and n.
     marks : int ndarray of shape (2,)
-        How many rows are held, and the point whose row a solver needs, or -1.
+        How many rows (or segments) are held, and the point whose row a solver needs, or -1.
     diagonal : ndarray of shape (n,)
     maker : RowMaker
     """
 
     values: np.ndarray
     slots: np.ndarray
+    bounds: np.ndarray
     marks: np.ndarray
     diagonal: np.ndarray
     maker: RowMaker
 
 
 @kernel
-def holds(table: KernelTable, point: int) -> bool:
-    """Return True if the row of a point is held, computed if need be; else mark it as needed."""
-    if table.slots[point] >= 0:
+def holds(table: KernelTable, point: int, segment: int) -> bool:
+    """Return True if a segment of a point's row is held, computed if need be; else mark the row as
+    needed.
+    """
+    if table.slots[point, segment] >= 0:
         return True
     gamma, columns, half = table.maker
     if columns.shape[0] == 0:
         table.marks[NEEDED] = point
         return False
-    # Inner products with all points, a feature at a time.
+    # Rows stand in the order in which they are needed; rows of several segments, in that of the
+    # points.
     slot = table.marks[HELD]
-    row = table.values[slot]
+    if table.slots.shape[1] > 1:
+        slot = point
+    # Inner products with the points of the segment, a feature at a time.
+    first = table.bounds[segment]
+    end = table.bounds[segment + 1]
+    row = table.values[slot][first:end]
     for t in range(row.size):
         row[t] = 0.0
     for k in range(columns.shape[0]):
-        feature = columns[k]
-        x = feature[point]
+        feature = columns[k][first:end]
+        x = columns[k][point]
         for t in range(row.size):
             row[t] += x * feature[t]
     # exp(-gamma ||x - z||^2)
     h = half[point]
+    others = half[first:end]
     for t in range(row.size):
-        row[t] = exp_of_negative(min(2.0 * gamma * row[t] - half[t] - h, 0.0))
-    table.slots[point] = slot
-    table.marks[HELD] = slot + 1
+        row[t] = exp_of_negative(min(2.0 * gamma * row[t] - others[t] - h, 0.0))
+    table.slots[point, segment] = slot
+    table.marks[HELD] += 1
     return True
 
 
@@ -112,7 +129,8 @@ def whole_table(matrix: np.ndarray) -> KernelTable:
     matrix = matrix if matrix.flags.writeable else matrix.copy()
     return KernelTable(
         matrix,
-        np.arange(n),
+        np.arange(n)[:, None],
+        np.array([0, n]),
         np.array([n, ABSENT]),
         matrix.diagonal().astype(np.float64),
         empty_maker(n),
@@ -127,13 +145,15 @@ class RowTable:
     kernel : Kernel
         A kernel of products.
     X : array or CSR matrix of shape (n, d)
+    bounds : int ndarray of shape (segments + 1,), optional
+        Of the segments of the rows; by default a single one.
 
     Attributes
     ----------
     table : KernelTable
     """
 
-    def __init__(self, kernel: Kernel, X: Matrix) -> None:
+    def __init__(self, kernel: Kernel, X: Matrix, bounds: np.ndarray | None = None) -> None:
         self.kernel = kernel
         self.X = dense_if_quicker(X.astype(np.float64, copy=False))
         n = X.shape[0]
@@ -141,13 +161,15 @@ class RowTable:
         self.half = kernel.gamma * squares if kernel.metric == "rbf" else np.empty(0)
         values = np.empty((n, n))
         values[:1] = 0.0
-        slots = np.full(n, ABSENT)
+        if bounds is None:
+            bounds = np.array([0, n])
+        slots = np.full((n, bounds.size - 1), ABSENT)
         marks = np.array([0, ABSENT])
         maker = empty_maker(n)
         # Compiled code does not look for infinite values, so none may occur.
         if has_maker(kernel, self.X) and self.half.max(initial=0.0) < HUGE:
             maker = RowMaker(float(kernel.gamma), np.ascontiguousarray(self.X.T), self.half)
-        self.table = KernelTable(values, slots, marks, _diagonal(kernel, squares), maker)
+        self.table = KernelTable(values, slots, bounds, marks, _diagonal(kernel, squares), maker)
 
     @classmethod
     def from_matrix(cls, matrix: np.ndarray) -> RowTable:
@@ -157,18 +179,25 @@ class RowTable:
         return made
 
     @property
+    def slots(self) -> np.ndarray:
+        """The place of each point's row in the values; -1 if it is not held."""
+        return self.table.slots[:, 0]
+
+    @property
     def is_whole(self) -> bool:
         """Whether all rows are held."""
-        return bool(self.table.marks[HELD] == self.table.slots.size)
+        return bool(self.table.marks[HELD] == self.slots.size)
 
     @property
     def evaluations(self) -> int:
         """Number of kernel values that are held."""
-        return int(self.table.marks[HELD]) * self.table.slots.size
+        return int(self.table.marks[HELD]) * self.slots.size
 
     def fetch(self, points: np.ndarray) -> None:
         """Compute the rows of these distinct points that are not held, in a single block."""
-        values, slots, marks = self.table[:3]
+        values = self.table.values
+        slots = self.slots
+        marks = self.table.marks
         missing = points[slots[points] < 0]
         if not missing.size:
             return
@@ -187,16 +216,16 @@ class RowTable:
     def rows(self, points: np.ndarray) -> np.ndarray:
         """Return a copy of the rows of distinct points, shape (points, n)."""
         self.fetch(points)
-        return self.table.values[self.table.slots[points]]
+        return self.table.values[self.slots[points]]
 
     def sums(self, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return ``sum_j coefficients[j] k(x_i, x_points[j])`` for all points i."""
         self.fetch(points)
-        return weighted_sums(self.table.values, self.table.slots[points], coefficients)
+        return weighted_sums(self.table.values, self.slots[points], coefficients)
 
     def whole(self) -> np.ndarray:
         """Return the whole matrix, in the order of the points."""
-        if not (self.is_whole and (self.table.slots[:-1] < self.table.slots[1:]).all()):
+        if not (self.is_whole and (self.slots[:-1] < self.slots[1:]).all()):
             self.table = whole_table(gram(self.kernel, self.X))
         return self.table.values
 

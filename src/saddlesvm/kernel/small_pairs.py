@@ -80,6 +80,8 @@ class Programs(NamedTuple):
         -1.0 and 1.0: the kernel value of two rows is that of their points times both signs.
     groups : ndarray of shape (groups + 1,)
         The first part of each group, and the number of parts.
+    segments : int ndarray of shape (problems, parts)
+        The segments of the table's rows that have the values with the points of each part.
     tube : float
         See :class:`~saddlesvm.kernel.kernel_problem.KernelProblem`.
     low, high : ndarray of shape (rows,)
@@ -99,6 +101,7 @@ class Programs(NamedTuple):
     columns: np.ndarray
     signs: np.ndarray
     groups: np.ndarray
+    segments: np.ndarray
     tube: float
     low: np.ndarray
     high: np.ndarray
@@ -115,6 +118,9 @@ class PairsTask:
     ----------
     gram : ndarray of shape (n, n), optional
         The kernel matrix of all points, which then stand class by class.
+    is_shared : bool
+        Without a matrix: the problems of a bundle share a table of kernel rows over all points,
+        which stand class by class; else each has a table of its own points.
     errors : KernelErrors
         Of all points.
     X : array of shape (n, d)
@@ -136,6 +142,7 @@ class PairsTask:
     """
 
     gram: np.ndarray | None
+    is_shared: bool
     errors: KernelErrors
     X: np.ndarray
     rows: Sequence[np.ndarray]
@@ -154,6 +161,12 @@ class PairsTask:
         """The loss, as compiled code takes it."""
         return boxed_loss(self.layout.loss)
 
+    @cached_property
+    def class_table(self) -> KernelTable:
+        """The table of all points, whose rows have a segment for each class."""
+        bounds = np.append([rows[0] for rows in self.rows], self.X.shape[0])
+        return RowTable(self.errors.kernel, self.X, bounds).table
+
     def lay_out(self, classes: np.ndarray) -> tuple[Programs, np.ndarray]:
         """Return the problems over these classes, shape (k, parts), and the point of each row."""
         # The rows of each problem, part by part. A part has the points of one class.
@@ -165,12 +178,16 @@ class PairsTask:
         begins = np.concatenate([[0], np.cumsum(totals)])
         points = np.concatenate([self.rows[c] for c in classes.ravel()])
         # Their kernel values: a table of all points, or, for a single problem, of its points alone.
-        if self.gram is None:
+        columns = np.array([rows[0] for rows in self.rows])[classes]
+        segments = np.zeros_like(classes)
+        if self.gram is not None:
+            table = whole_table(self.gram)
+        elif self.is_shared:
+            table = self.class_table
+            segments = classes
+        else:
             table = RowTable(self.errors.kernel, self.X[points]).table
             columns = starts[:, :-1]
-        else:
-            table = whole_table(self.gram)
-            columns = np.array([rows[0] for rows in self.rows])[classes]
         # Labels and weights; the sums of weights in each part give the sums of the dual variables.
         loss = self.loss
         y = self.labels_of(points, sizes)
@@ -203,6 +220,7 @@ class PairsTask:
             columns=columns,
             signs=np.array(self.layout.signs),
             groups=groups,
+            segments=segments,
             tube=loss.tube,
             low=low,
             high=high,
@@ -271,6 +289,7 @@ def program_of(programs: Programs, k: int, first: int, end: int) -> QuadraticPro
         programs.columns[k],
         programs.signs,
         programs.groups,
+        programs.segments[k],
     )
 
 
@@ -392,7 +411,8 @@ def expand_each(programs: Programs, beta: np.ndarray, f: np.ndarray) -> None:
             for j in range(starts[part], starts[part + 1]):
                 if beta[begin + j] == 0.0:
                     continue
-                row = programs.table.values[programs.table.slots[columns[part] + j - starts[part]]]
+                point = columns[part] + j - starts[part]
+                row = programs.table.values[programs.table.slots[point, programs.segments[k, 0]]]
                 for other in range(columns.size):
                     b = beta[begin + j] * programs.signs[part] * programs.signs[other]
                     first = starts[other]
