@@ -1,4 +1,4 @@
-"""Pairs of large classes compute kernel rows of their own; the models are those of a shared matrix."""
+"""Pairs of classes share a table of kernel rows, or have tables of their own: both are certified."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ X, y = make_blobs(1200, 5, centers=3, cluster_std=4.0, random_state=0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_each_pair_is_certified_in_its_problem(weighted: bool) -> None:
+@pytest.mark.parametrize("options", [{}, {"n_jobs": 2}, {"cache_size": 5}], ids=str)
+def test_each_pair_is_certified_in_its_problem(weighted: bool, options: dict[str, int]) -> None:
     weights = np.random.default_rng(0).uniform(0.5, 2.0, y.size) if weighted else None
-    model = SVC(tol=1e-4).fit(X, y, sample_weight=weights)
+    model = SVC(tol=1e-4, **options).fit(X, y, sample_weight=weights)
     judged = certify_kernel(model, X, y, sample_weight=weights)
     assert model.certificate_.relative_gap <= 1e-4
     assert judged.primal == pytest.approx(model.certificate_.primal, rel=1e-9)

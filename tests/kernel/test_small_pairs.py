@@ -64,7 +64,7 @@ def test_certificates_are_those_of_single_fits(data, kernel, weighted):
 def test_pairs_with_kernel_rows_of_their_own_are_certified_as_single_fits_are(data, monkeypatch):
     """Where the matrix of all points is too large to be shared; the classes need not be in order."""
     order = np.random.default_rng(1).permutation(data[1].size)
-    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.shares_matrix", lambda *given: False)
+    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.can_share_matrix", lambda *given: False)
     fits, rows = fits_of((data[0][order], data[1][order]), Kernel("rbf", 0.3))
     rows.facts = None
     batches = rows.batch_together(fits)
@@ -156,7 +156,7 @@ def test_nu_that_is_infeasible_or_leaves_no_margin(data):
 def test_only_plain_pairs_have_kernel_rows_of_their_own(data, monkeypatch):
     """The first point of the machines with nu needs kernel rows before any step has come to them."""
     X, y = data
-    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.shares_matrix", lambda *given: False)
+    monkeypatch.setattr("saddlesvm.kernel.kernel_fits.can_share_matrix", lambda *given: False)
     fits, rows = fits_of(data)
     rows.facts, rows.machine = None, NuClassification(0.3)
     assert rows.batch_together(fits) is None

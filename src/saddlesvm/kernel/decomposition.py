@@ -201,9 +201,7 @@ class Decomposition(SolverBase):
             return
         before = state.beta[active]
         slots = held.slots[active]
-        state.beta[active] = self.solve_set(
-            problem, state, active, held.table.values, slots, active
-        )
+        state.beta[active] = self.solve_set(problem, state, active, held.values, slots, active)
         # The other rows' f follows from the coefficients that moved.
         delta = state.beta[active] - before
         moved = np.flatnonzero(delta)

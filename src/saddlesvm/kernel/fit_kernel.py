@@ -16,9 +16,9 @@ from saddlesvm.estimators.class_weights import class_factors
 from saddlesvm.estimators.fitted import gather_facts
 from saddlesvm.fit.outcome import FitResult, Outcome
 from saddlesvm.kernel.definiteness import evidence_against
-from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows, shares_matrix
+from saddlesvm.kernel.kernel_fits import Coefficients, KernelRows
 from saddlesvm.kernel.kernel_fitted import KernelFitted, check_kernel_rows
-from saddlesvm.kernel.kernel_problem import MIDDLE
+from saddlesvm.kernel.kernel_problem import MIDDLE, can_share_matrix
 from saddlesvm.kernel.mercer import WITHOUT_GAMMA, Kernel, Matrix, resolve_gamma
 from saddlesvm.kernel.nu_machines import NuRegression
 from saddlesvm.multiclass.fits import Fits, no_callbacks
@@ -118,7 +118,7 @@ def solve_problems(
     order = None
     if isinstance(problems, Pairs) and not problems.sorted:
         may_share = problems.classes.size > 2 or n <= MIDDLE
-        if may_share and shares_matrix(kernel, X, problems, machine, template.cache_size):
+        if may_share and can_share_matrix(kernel, X, template.cache_size):
             order = np.argsort(problems.codes, kind="stable")
             weights = None if training.weights is None else training.weights[order]
             sorted_pairs = Pairs(problems.codes[order], problems.classes)

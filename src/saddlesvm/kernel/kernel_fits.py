@@ -41,9 +41,6 @@ from saddlesvm.solvers.register import parse_solver
 
 # Rows of a pair, up to which a fit of its own spends more time in Python than on steps (measured)
 APART = 1024
-# Mean rows of a pair of classes, from which pairs that compute their own kernel rows take .2 to 1.1
-# of the time of a shared matrix; 1.1 to 2.1 below (measured: 1,500 and 5,000 rows, 4 to 20 classes)
-LARGE_PAIR = 700
 TOGETHER = 16  # small pairs in a bundle, at least, if several threads solve bundles (guessed)
 KERNEL_SOLVERS: dict[str, type[SolverBase]] = {
     "auto": Decomposition,
@@ -62,19 +59,6 @@ def make_kernel_solver(solver: str | SolverBase) -> Any:
     if isinstance(solver, (Decomposition, KernelPegasos)):
         return solver
     return parse_solver(solver, KERNEL_SOLVERS)
-
-
-def shares_matrix(
-    kernel: Kernel, X: Matrix, problems: Sequence[SubProblem], machine: Machine, megabytes: float
-) -> bool:
-    """Return True if pairs of classes are quicker with a kernel matrix of all points."""
-    if not can_share_matrix(kernel, X, megabytes):
-        return False
-    if not isinstance(problems, Pairs) or machine is not PLAIN or not has_maker(kernel, X):
-        return True
-    # Two classes are a single problem; of more, a pair has two classes of the mean size.
-    count = problems.classes.size
-    return count == 2 or 2 * X.shape[0] < LARGE_PAIR * count
 
 
 class Coefficients(NamedTuple):
@@ -156,28 +140,25 @@ class KernelRows:
     def batch_together(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
         """Return batches of small problems; None if problems need fits of their own.
 
-        Several problems share the kernel matrix of all points if it fits into the cache.
+        Several problems share kernel values of all points if the matrix fits into the cache.
         """
         problems = fits.problems
         count = len(problems)
         is_small = self.has_small_problems(fits)
         may_share = count > 1 or (is_small and self.X.shape[0] <= FEW)
         megabytes = self.options["cache_size"]
-        shares = (
-            self.facts is None
-            and may_share
-            and shares_matrix(self.kernel, self.X, problems, self.machine, megabytes)
+        can_share = (
+            self.facts is None and may_share and can_share_matrix(self.kernel, self.X, megabytes)
         )
-        shares_rows = (
-            shares and is_small and fits.jobs == 1 and count > 1 and self.has_rows_apart(count)
-        )
-        if shares and not shares_rows:
+        # Pairs share a table if compiled code makes their rows, else the whole matrix.
+        has_table = can_share and count > 1 and self.has_rows_apart(count)
+        if can_share and not has_table:
             errors = kernel_errors(self.kernel, self.X)
             self.facts = KernelFacts(gram(self.kernel, self.X), errors)
         facts = self.facts
-        # A shared matrix has the points class by class, so that a pair is two stretches of it.
-        # Without it, each problem computes its own kernel rows.
-        is_alone = facts is None
+        # A shared matrix or table has the points class by class, so that a pair is two stretches of
+        # it. Without either, each problem computes its own kernel rows.
+        is_alone = facts is None and not has_table
         may_batch = not isinstance(problems, Pairs) or problems.sorted
         if is_alone:
             may_batch = self.has_rows_apart(count)
@@ -185,7 +166,8 @@ class KernelRows:
             return None
         task = PairsTask(
             gram=None if facts is None else facts.gram,
-            is_shared=shares_rows,
+            is_shared=has_table,
+            jobs=fits.jobs,
             errors=kernel_errors(self.kernel, self.X) if facts is None else facts.errors,
             X=self.X,
             machine=self.machine,
@@ -197,7 +179,7 @@ class KernelRows:
         )
         # Threads take bundles of problems; a problem with kernel rows of its own is a bundle.
         bundles = bundles_of(range(count), TOGETHER, fits.jobs)
-        if is_alone and not shares_rows:
+        if is_alone:
             bundles = [range(k, k + 1) for k in range(count)]
 
         def pick(points: np.ndarray, beta: np.ndarray) -> Coefficients:

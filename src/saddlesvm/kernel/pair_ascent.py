@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saddlesvm.kernel.row_table import KernelTable, holds, whole_table
+from saddlesvm.kernel.row_table import KernelTable, holds, place_of, whole_table
 from saddlesvm.problem.arithmetic import soft_threshold
 from saddlesvm.runtime.compiled import (
     allocating_kernel,
@@ -192,7 +192,8 @@ def ascend_singly(
             return step
         # Take the step, and add its kernel row to the gradient.
         beta[i] = min(max(beta[i] + s, low[i]), high[i])
-        row = table.values[table.slots[i, 0]]
+        place = place_of(table, i, 0, 0)
+        row = table.values[place : place + g.size]
         for t in range(g.size):
             g[t] += s * row[t]
     return most
@@ -319,10 +320,10 @@ def point_of(row: int | np.int64, starts: np.ndarray, columns: np.ndarray) -> in
 @inlined
 def holds_parts(program: QuadraticProgram, point: int) -> bool:
     """Return True if a point's kernel values with all parts are held, computed if need be."""
+    held = True
     for segment in program.segments:
-        if not holds(program.table, point, segment):
-            return False
-    return True
+        held = held and holds(program.table, point, segment)
+    return held
 
 
 @inlined_search
@@ -331,12 +332,12 @@ def find_extremes(
     g: np.ndarray,
     room: np.ndarray,
     extremes: np.ndarray,
-    slot_i: np.int64,
-    slot_j: np.int64,
+    point_i: int,
+    point_j: int,
     move: float,
 ) -> float:  # fmt: skip
     """Add ``move (K_i - K_j)`` to the gradient; find each group's extremes and violation."""
-    K = program.table.values
+    table = program.table
     up = room[1]
     down = room[2]
     starts = program.starts
@@ -352,8 +353,11 @@ def find_extremes(
             first = starts[part]
             end = starts[part + 1]
             column = columns[part]
-            row_i = K[slot_i][column : column + end - first]
-            row_j = K[slot_j][column : column + end - first]
+            segment = program.segments[part]
+            place_i = place_of(table, point_i, segment, column)
+            place_j = place_of(table, point_j, segment, column)
+            row_i = table.values[place_i : place_i + end - first]
+            row_j = table.values[place_j : place_j + end - first]
             signed_move = move * signs[part]
             least_here, steepest_here = move_slopes(
                 g[first:end], up[first:end], down[first:end], row_i, row_j, signed_move
@@ -400,14 +404,14 @@ def best_pair(
         point = point_of(p, starts, columns)
         if not holds_parts(program, point):
             return NO_ROW, NO_ROW, 0.0, 1.0
-        Kp = table.values[table.slots[point, program.segments[0]]]
         # q is j: the row with the largest gain beside p.
         found = np.int64(0)
         for part in range(groups[group], groups[group + 1]):
             first = starts[part]
             last = starts[part + 1]
             column = columns[part]
-            row_i = Kp[column : column + last - first]
+            place = place_of(table, point, program.segments[part], column)
+            row_i = table.values[place : place + last - first]
             slopes = g[first:last]
             downs = down[first:last]
             found = max(
@@ -418,7 +422,10 @@ def best_pair(
             )
         q = np.int64(found & LOW_HALF)
         # The gain in float64 decides between the groups.
-        bend = max(curvature[p] + curvature[q] - 2.0 * Kp[point_of(q, starts, columns)], TAU)
+        part = part_of(q, starts)
+        other = point_of(q, starts, columns)
+        both = table.values[place_of(table, point, program.segments[part], other)]
+        bend = max(curvature[p] + curvature[q] - 2.0 * both, TAU)
         slope = g[q] + down[q] - lowest
         if found >> 32 > 0 and slope * slope / bend > gain:
             i = p
@@ -469,10 +476,10 @@ def pair_steps(
     # The first pass moves nothing: it finds the extremes of the gradient as it is.
     step = 0
     move = 0.0
-    slot_i = np.int64(0)
-    slot_j = np.int64(0)
+    point_i = 0
+    point_j = 0
     while True:
-        worst = find_extremes(program, g, room, extremes, slot_i, slot_j, move)
+        worst = find_extremes(program, g, room, extremes, point_i, point_j, move)
         if worst <= accuracy or step == most:
             return step
         i, j, s, sign = best_pair(program, g, room, extremes)
@@ -490,7 +497,7 @@ def pair_steps(
         up[i], down[i] = slopes_of_tube(beta[i], low[i], high[i], tube)
         up[j], down[j] = slopes_of_tube(beta[j], low[j], high[j], tube)
         # The next pass adds the kernel rows to the gradient.
-        slot_i = table.slots[point_of(i, starts, columns), program.segments[0]]
-        slot_j = table.slots[point_of(j, starts, columns), program.segments[0]]
+        point_i = point_of(i, starts, columns)
+        point_j = point_of(j, starts, columns)
         move = s * sign
         step += 1

@@ -27,7 +27,7 @@ from saddlesvm.kernel.mercer import (
     squares_of,
     weighted_sums,
 )
-from saddlesvm.runtime.compiled import kernel
+from saddlesvm.runtime.compiled import inlined, kernel
 from saddlesvm.runtime.exp_log import exp_of_negative
 
 # Features up to which compiled code computes a kernel row as fast as a product (measured)
@@ -59,15 +59,15 @@ class KernelTable(NamedTuple):
 
     Attributes
     ----------
-    values : ndarray of shape (rows, n)
-        Kernel rows by slot; the first is all zero before it is in use.
+    values : ndarray
+        Segments of kernel rows, one behind the other.
     slots : int ndarray of shape (n, segments)
-        The place of each point's row in the values, for each segment of the row; -1 if the segment
-        is not held. Most tables have a single segment.
+        The place in the values at which each segment of each point's row begins; -1 if it is not
+        held. Most tables have rows of a single segment.
     bounds : int ndarray of shape (segments + 1,)
         The first point of each segment, and n.
     marks : int ndarray of shape (2,)
-        How many rows (or segments) are held, and the point whose row a solver needs, or -1.
+        How many values are held, and the point whose row a solver needs, or -1.
     diagonal : ndarray of shape (n,)
     maker : RowMaker
     """
@@ -91,15 +91,11 @@ def holds(table: KernelTable, point: int, segment: int) -> bool:
     if columns.shape[0] == 0:
         table.marks[NEEDED] = point
         return False
-    # Rows stand in the order in which they are needed; rows of several segments, in that of the
-    # points.
-    slot = table.marks[HELD]
-    if table.slots.shape[1] > 1:
-        slot = point
     # Inner products with the points of the segment, a feature at a time.
     first = table.bounds[segment]
     end = table.bounds[segment + 1]
-    row = table.values[slot][first:end]
+    slot = table.marks[HELD]
+    row = table.values[slot : slot + end - first]
     for t in range(row.size):
         row[t] = 0.0
     for k in range(columns.shape[0]):
@@ -113,8 +109,18 @@ def holds(table: KernelTable, point: int, segment: int) -> bool:
     for t in range(row.size):
         row[t] = exp_of_negative(min(2.0 * gamma * row[t] - others[t] - h, 0.0))
     table.slots[point, segment] = slot
-    table.marks[HELD] += 1
+    table.marks[HELD] = slot + row.size
     return True
+
+
+@inlined
+def place_of(table: KernelTable, point: int, segment: int, first: int) -> int:
+    """Return the place in the values of a point's kernel value with the point `first`.
+
+    The values with the next points of the segment follow.
+    """
+    # A row that is not held counts nothing: any values stand for it.
+    return max(table.slots[point, segment], 0) + first - table.bounds[segment]
 
 
 def empty_maker(points: int) -> RowMaker:
@@ -126,12 +132,13 @@ def whole_table(matrix: np.ndarray) -> KernelTable:
     """Return the table that holds all rows of a matrix."""
     n = matrix.shape[0]
     # Compiled code has one type of table: writeable.
-    matrix = matrix if matrix.flags.writeable else matrix.copy()
+    if not (matrix.flags.writeable and matrix.flags.c_contiguous):
+        matrix = np.array(matrix, order="C")
     return KernelTable(
-        matrix,
-        np.arange(n)[:, None],
+        matrix.reshape(-1),
+        n * np.arange(n)[:, None],
         np.array([0, n]),
-        np.array([n, ABSENT]),
+        np.array([n * n, ABSENT]),
         matrix.diagonal().astype(np.float64),
         empty_maker(n),
     )
@@ -159,8 +166,8 @@ class RowTable:
         n = X.shape[0]
         squares = squares_of(self.X)
         self.half = kernel.gamma * squares if kernel.metric == "rbf" else np.empty(0)
-        values = np.empty((n, n))
-        values[:1] = 0.0
+        values = np.empty(n * n)
+        values[:n] = 0.0
         if bounds is None:
             bounds = np.array([0, n])
         slots = np.full((n, bounds.size - 1), ABSENT)
@@ -180,54 +187,58 @@ class RowTable:
 
     @property
     def slots(self) -> np.ndarray:
-        """The place of each point's row in the values; -1 if it is not held."""
-        return self.table.slots[:, 0]
+        """The number of each point's row among the rows that are held; -1 if it is not held."""
+        return self.table.slots[:, 0] // self.table.bounds[-1]
+
+    @property
+    def values(self) -> np.ndarray:
+        """The rows by their numbers, shape (n, n)."""
+        return self.table.values.reshape(self.table.bounds[-1], -1)
 
     @property
     def is_whole(self) -> bool:
         """Whether all rows are held."""
-        return bool(self.table.marks[HELD] == self.slots.size)
+        return bool(self.table.marks[HELD] == self.table.values.size)
 
     @property
     def evaluations(self) -> int:
         """Number of kernel values that are held."""
-        return int(self.table.marks[HELD]) * self.slots.size
+        return int(self.table.marks[HELD])
 
     def fetch(self, points: np.ndarray) -> None:
         """Compute the rows of these distinct points that are not held, in a single block."""
-        values = self.table.values
-        slots = self.slots
         marks = self.table.marks
-        missing = points[slots[points] < 0]
+        missing = points[self.slots[points] < 0]
         if not missing.size:
             return
-        first = int(marks[HELD])
-        last = int(marks[HELD]) + missing.size
-        block = values[first:last]
+        n = int(self.table.bounds[-1])
+        first = int(marks[HELD]) // n
+        last = first + missing.size
+        block = self.values[first:last]
         if self.half.size and not sparse.issparse(self.X):
             # -gamma |x - z|^2 = 2 gamma x'z - gamma |x|^2 - gamma |z|^2: a single matrix product.
             np.matmul(self.X[missing] * (2.0 * self.kernel.gamma), self.X.T, out=block)
             radial(block, self.half[missing], self.half)
         else:
             block[:] = self.kernel(self.X[missing], self.X)
-        slots[missing] = np.arange(first, last)
-        marks[HELD] = last
+        self.table.slots[missing, 0] = n * np.arange(first, last)
+        marks[HELD] = n * last
 
     def rows(self, points: np.ndarray) -> np.ndarray:
         """Return a copy of the rows of distinct points, shape (points, n)."""
         self.fetch(points)
-        return self.table.values[self.slots[points]]
+        return self.values[self.slots[points]]
 
     def sums(self, points: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return ``sum_j coefficients[j] k(x_i, x_points[j])`` for all points i."""
         self.fetch(points)
-        return weighted_sums(self.table.values, self.slots[points], coefficients)
+        return weighted_sums(self.values, self.slots[points], coefficients)
 
     def whole(self) -> np.ndarray:
         """Return the whole matrix, in the order of the points."""
         if not (self.is_whole and (self.slots[:-1] < self.slots[1:]).all()):
             self.table = whole_table(gram(self.kernel, self.X))
-        return self.table.values
+        return self.values
 
 
 def has_maker(kernel: Kernel, X: Matrix) -> bool:

@@ -4,8 +4,9 @@ many at a time.
 Python takes longer to pose a problem of some hundred rows than the solver takes to solve it. So the
 problems of a bundle are laid out in turn over the kernel matrix of all points. A compiled loop
 takes pair steps on each of them until the gap that the steps' own numbers give is small, and
-another one computes the sums of certificates. If the matrix of all points is too large, a bundle is
-a single pair, which computes the kernel rows that it needs. The formulas are the same as for a
+another one computes the sums of certificates. If compiled code can compute the kernel rows, pairs
+share a table and compute the parts of rows that they need; if the matrix of all points would be too
+large, a bundle is a single pair with a table of its own. The formulas are the same as for a
 single fit. A problem that this does not certify, because of rounding, hardness or an interrupt,
 gets a fit of its own.
 """
@@ -40,7 +41,7 @@ from saddlesvm.kernel.kernel_sums import (
 from saddlesvm.kernel.mercer import leaf_of
 from saddlesvm.kernel.nu_machines import PLAIN, Layout, Machine, ModelFacts, PublishedModel
 from saddlesvm.kernel.pair_ascent import QuadraticProgram, pair_steps
-from saddlesvm.kernel.row_table import HELD, KernelTable, RowTable, whole_table
+from saddlesvm.kernel.row_table import HELD, KernelTable, RowTable, place_of, whole_table
 from saddlesvm.problem.bounds import UNIT, dual_of, primal_of
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.problem import Strength
@@ -119,8 +120,10 @@ class PairsTask:
     gram : ndarray of shape (n, n), optional
         The kernel matrix of all points, which then stand class by class.
     is_shared : bool
-        Without a matrix: the problems of a bundle share a table of kernel rows over all points,
-        which stand class by class; else each has a table of its own points.
+        Without a matrix: problems share a table of kernel rows over all points, which stand class
+        by class; else each has a table of its own points.
+    jobs : int
+        Number of threads.
     errors : KernelErrors
         Of all points.
     X : array of shape (n, d)
@@ -143,6 +146,7 @@ class PairsTask:
 
     gram: np.ndarray | None
     is_shared: bool
+    jobs: int
     errors: KernelErrors
     X: np.ndarray
     rows: Sequence[np.ndarray]
@@ -163,7 +167,11 @@ class PairsTask:
 
     @cached_property
     def class_table(self) -> KernelTable:
-        """The table of all points, whose rows have a segment for each class."""
+        """The table that all bundles share."""
+        return self.make_class_table()
+
+    def make_class_table(self) -> KernelTable:
+        """Return a table of all points, whose rows have a segment for each class."""
         bounds = np.append([rows[0] for rows in self.rows], self.X.shape[0])
         return RowTable(self.errors.kernel, self.X, bounds).table
 
@@ -183,7 +191,8 @@ class PairsTask:
         if self.gram is not None:
             table = whole_table(self.gram)
         elif self.is_shared:
-            table = self.class_table
+            # Threads must not write to the same table.
+            table = self.class_table if self.jobs == 1 else self.make_class_table()
             segments = classes
         else:
             table = RowTable(self.errors.kernel, self.X[points]).table
@@ -412,14 +421,14 @@ def expand_each(programs: Programs, beta: np.ndarray, f: np.ndarray) -> None:
                 if beta[begin + j] == 0.0:
                     continue
                 point = columns[part] + j - starts[part]
-                row = programs.table.values[programs.table.slots[point, programs.segments[k, 0]]]
                 for other in range(columns.size):
                     b = beta[begin + j] * programs.signs[part] * programs.signs[other]
                     first = starts[other]
                     last = starts[other + 1]
                     column = columns[other]
                     into = leaf_sums[first:last]
-                    of_row = row[column : column + last - first]
+                    place = place_of(programs.table, point, programs.segments[k, other], column)
+                    of_row = programs.table.values[place : place + last - first]
                     for t in range(into.size):
                         into[t] += b * of_row[t]
                 # A full leaf goes into the sum: each product takes part in few additions.
@@ -631,7 +640,7 @@ class SmallPairs:
                 coef=self.beta[own],
                 intercept=offsets,
                 problem=self.task.labels[self.problems[k]],
-                kernel_evaluations=size * min(size, int(self.programs.table.marks[HELD])),
+                kernel_evaluations=min(size * size, int(self.programs.table.marks[HELD])),
             )
         )
         return FitResult(
