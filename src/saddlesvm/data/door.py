@@ -209,7 +209,7 @@ def _convert(X: RowsLike, estimator: object, repeats: bool) -> Matrix:
 
 def _note_features(estimator: Any, X: object, names: Any, width: int, reset: bool) -> None:
     """Note the features of rows, or raise ValueError if they differ from the noted features."""
-    is_array = isinstance(X, np.ndarray)
+    is_array = isinstance(X, np.ndarray) or sparse.issparse(X)  # without names
     noted = vars(estimator)
     # Without scikit-learn's own check, predictions of a few rows take half the time.
     is_same_array = (
