@@ -28,6 +28,7 @@ from saddlesvm.rows.passes import Passes
 from saddlesvm.runtime.clock import clock, end_of_fit
 
 SEVERITY = {outcome: rank for rank, outcome in enumerate(Outcome)}
+LEAST_SHARE = 0.125  # of the time left, for a sub-problem among many; guessed
 SECONDS_TO_REPORT = 1e-5  # seconds for the result of a sub-problem that was not begun
 
 
@@ -156,6 +157,9 @@ def share_of(problems: Sequence[SubProblem]) -> float:
 class SharedTime:
     """A time limit for a whole fit: each sub-problem may use a fair share of the time left.
 
+    A share is at least an eighth, so that a limit that is too short for all of many classes is
+    enough for the first of them.
+
     It counts from the beginning of the fit, and keeps some time for reporting sub-problems that
     could not begin.
 
@@ -173,8 +177,8 @@ class SharedTime:
         self.has_begun = False
         self.lock = threading.Lock()
 
-    def share(self, jobs: int) -> float | None:
-        """Return the seconds for the next sub-problem, with its share of what others left over.
+    def share(self, jobs: int, problems: int = 1) -> float | None:
+        """Return the seconds for the next sub-problems, with their share of what others left over.
 
         `jobs` sub-problems are solved at the same time.
         """
@@ -184,7 +188,7 @@ class SharedTime:
         with self.lock:
             self.has_begun = True
             # Sub-problems that run at the same time use the same seconds.
-            return left * min(1.0, jobs / max(self.open, 1))
+            return left * min(1.0, max(LEAST_SHARE, problems * jobs / max(self.open, 1)))
 
     def is_over(self) -> bool:
         """Return True if no further sub-problem may begin; the first always may."""
