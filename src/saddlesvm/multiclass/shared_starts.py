@@ -27,6 +27,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from saddlesvm.multiclass.sub_problems import SubProblem
+from saddlesvm.problem.bounds import primal_of
 from saddlesvm.problem.loss import has_array_methods, is_smooth, methods_of
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import Dense
@@ -141,7 +142,9 @@ class SharedStarts:
             # 1. The gradient and the gap of each class; keep the best weights.
             V, losses, bends = self._pull(place, Z, Y, S)
             G = self.ridge * W - V
-            primal = 0.5 * (W * self.ridge * W).sum(axis=0) + self.C * losses
+            # Arrays in place of numbers: an objective for each class.
+            charged: Any = 0.5 * (W * self.ridge * W).sum(axis=0)
+            primal: Any = primal_of(self.C, losses, charged)  # type: ignore[arg-type]
             sizes = np.repeat(self.ridge, live.size, axis=1)
             if not self.ridge[-1]:
                 sizes[-1] = 1.0 / (self.C * bends * place.n * place.constant**2)
