@@ -143,8 +143,8 @@ class SharedStarts:
             V, losses, bends = self._pull(place, Z, Y, S)
             G = self.ridge * W - V
             # Arrays in place of numbers: an objective for each class.
-            charged: Any = 0.5 * (W * self.ridge * W).sum(axis=0)
-            primal: Any = primal_of(self.C, losses, charged)  # type: ignore[arg-type]
+            charged = 0.5 * (W * self.ridge * W).sum(axis=0)
+            primal = primal_of(self.C, losses, charged)
             sizes = np.repeat(self.ridge, live.size, axis=1)
             if not self.ridge[-1]:
                 sizes[-1] = 1.0 / (self.C * bends * place.n * place.constant**2)
@@ -158,7 +158,8 @@ class SharedStarts:
             if not stay.any() or time_is_up():
                 break
             if not stay.all():
-                live, W, G, Z, Y, D = live[stay], *(a[:, stay] for a in (W, G, Z, Y, D))
+                live = live[stay]
+                W, G, Z, Y, D = (array[:, stay] for array in (W, G, Z, Y, D))
                 bends = bends[stay]
                 S = None if S is None else S[:, stay]
                 former = None if former is None else tuple(a[..., stay] for a in former)
