@@ -8,6 +8,7 @@ pandas draws the gap during a fit. A certified path has the proven gap of every 
 # %%
 # A fit, and how its gap closed. Every point is a proof.
 import matplotlib.pyplot as plt
+import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
@@ -18,7 +19,7 @@ X = StandardScaler().set_output(transform="pandas").fit_transform(X)
 
 model = LinearSVC(loss="hinge", solver="sdca", tol=1e-5, random_state=0).fit(X, y)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-model.trace_.to_frame().plot("epoch", "relative_gap", loglog=True, ax=ax)
+pd.DataFrame(model.trace_).plot("epoch", "relative_gap", loglog=True, ax=ax)
 
 # %%
 # A model whose C was chosen: the path behind it. The gap is proven for every C; the error is estimated by
