@@ -24,12 +24,13 @@ U = np.uint64
 HEADER_AHEAD = 12
 SPARSE_AHEAD = 6  # sparse rows ahead whose values are fetched into the second cache; guessed
 
-# Bytes: dense rows are fetched so far ahead, at least 1 and at most MOST_AHEAD rows ahead, and no
-# more of a row than that. If rows are read in order, the processor itself fetches rows of more than
-# IN_ORDER bytes, and the second half of others. Measured on Intel's Xeon.
+# Bytes: dense rows are fetched so far ahead, at least LEAST_AHEAD and at most MOST_AHEAD rows.
+# Of a row the first ITSELF bytes are fetched; the processor itself fetches the rest, and if rows
+# are read in order, also longer rows, and the second half of others. Measured on Intel's Xeon.
 AHEAD_BYTES = 6144
+LEAST_AHEAD = 2
 MOST_AHEAD = 8
-IN_ORDER = 2048
+ITSELF = 2048
 LINE = 64  # bytes in a cache line
 
 
@@ -69,10 +70,10 @@ def _pick_prefetch_row(
     def of_dense(X: Dense, order: np.ndarray, p: int, end: int) -> None:
         width = X.values.shape[1]
         size = X.values.itemsize
-        ahead = min(max(AHEAD_BYTES // max(width * size, 1), 1), MOST_AHEAD)
+        ahead = min(max(AHEAD_BYTES // max(width * size, 1), LEAST_AHEAD), MOST_AHEAD)
         if p + ahead < end:
             start = U(order[p + ahead]) * U(width)
-            prefetch_range(X.values, start, start + U(min(width, AHEAD_BYTES // size)))
+            prefetch_range(X.values, start, start + U(min(width, ITSELF // size)))
 
     def of_csr(X: CSR, order: np.ndarray, p: int, end: int) -> None:
         # The address of a row first, its values and indices later.
@@ -97,8 +98,8 @@ def _pick_prefetch_member(X: types.Type, members: types.Type, k: types.Type) -> 
     def of_dense(X: Dense, members: np.ndarray, k: int) -> None:
         width = X.values.shape[1]
         size = max(width * X.values.itemsize, 1)
-        ahead = min(2 * IN_ORDER // size, MOST_AHEAD)
-        if size <= IN_ORDER and k + ahead < members.size:
+        ahead = min(2 * ITSELF // size, MOST_AHEAD)
+        if size <= ITSELF and k + ahead < members.size:
             start = U(members[k + ahead]) * U(width)
             prefetch_range(X.values, start, start + U(width // 2))
 
