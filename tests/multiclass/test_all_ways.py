@@ -91,6 +91,11 @@ def test_a_time_limit_is_shared_fairly(monkeypatch):
     assert multiclass.SharedTime(None, 4).share(2) is None
 
 
+def test_a_share_of_the_time_is_at_least_an_eighth():
+    assert multiclass.SharedTime(80.0, 4).share(1) == pytest.approx(20.0, rel=0.1)
+    assert multiclass.SharedTime(80.0, 1000).share(1) == pytest.approx(10.0, rel=0.1)
+
+
 def test_one_time_limit_holds_for_the_whole_fit():
     X, y = load_digits(return_X_y=True)
     with pytest.warns(NotCertifiedWarning, match="time_limit"):

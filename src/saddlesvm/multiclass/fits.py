@@ -137,15 +137,15 @@ class Fits:
     @property
     def is_unwatched(self) -> bool:
         """Return True if nobody looks on at the sub-problems, and only a gap ends a fit."""
-        return self.only_ends_early and self.limits.max_time is None and not self.verbose
-
-    @property
-    def only_ends_early(self) -> bool:
-        """Return True if nobody looks on, and only a gap or the time ends a fit."""
         limits = self.limits
-        has_limit = limits.max_epochs is not None or limits.certify_every is not None
+        has_limit = (
+            limits.max_time is not None
+            or limits.max_epochs is not None
+            or limits.certify_every is not None
+        )
         wants_more = limits.tol == 0.0 or limits.keep == "last" or self.checkpoint is not None
-        return not (has_limit or wants_more or self.callbacks_of is not no_callbacks)
+        is_watched = self.callbacks_of is not no_callbacks or self.verbose
+        return not (has_limit or wants_more or is_watched)
 
     def solve(self) -> list[FitResult]:
         """Solve all sub-problems, under a progress bar if requested; return their results."""

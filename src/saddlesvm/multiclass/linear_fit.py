@@ -11,22 +11,19 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from saddlesvm.data.door import Design
-from saddlesvm.fit.loop import Batch, Begin, InTurn
+from saddlesvm.fit.loop import Batch, Begin
 from saddlesvm.fit.outcome import FitResult
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.fits import Fits, WithoutWeights
-from saddlesvm.multiclass.shared_starts import SharedStarts, classes_together, shares_starts
 from saddlesvm.multiclass.small_classes import solve_classes
 from saddlesvm.multiclass.splits import FormerFit, GivenWeights
-from saddlesvm.multiclass.sub_problems import Problems, SubProblem, csr_of, threads_each, workers
-from saddlesvm.problem.certificate import Point
+from saddlesvm.multiclass.sub_problems import SubProblem, csr_of, threads_each, workers
 from saddlesvm.problem.intercepts import intercept_kind, make_intercept
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, holds_square
@@ -35,10 +32,10 @@ from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.memory_plan import Burden, MemoryPlan, make_plan
 from saddlesvm.rows.passes import FromFiles, Passes, sampled_norms
-from saddlesvm.runtime.clock import NEVER, limit_step
+from saddlesvm.runtime.clock import limit_step
 from saddlesvm.runtime.small import Most
 from saddlesvm.runtime.threads import worth_threads
-from saddlesvm.solvers.auto import FINISH, Auto
+from saddlesvm.solvers.auto import Auto
 from saddlesvm.solvers.small.small_solver import small_phase
 
 AUTO = Auto()
@@ -229,10 +226,6 @@ class LinearRows:
         True if the results have dual variables.
     posed : dict of int to Problem
         Problems that were posed before their fits began.
-    starts : SharedStarts, optional
-        Finds the starting weights of many classes together.
-    start_weights : dict of int to ndarray of shape (d + 1,)
-        Starting weights of problems that have not begun.
     """
 
     rows: FitRows
@@ -242,8 +235,6 @@ class LinearRows:
     reads_together: bool = False
     keeps_duals: bool = True
     posed: dict[int, Problem] = field(default_factory=dict)
-    starts: SharedStarts | None = None
-    start_weights: dict[int, np.ndarray] = field(default_factory=dict)
 
     def strength_for(self, n: int) -> float:
         """Return the C of problems over n rows."""
@@ -265,12 +256,6 @@ class LinearRows:
             start = self.former.start(sub, problem, len(fits.problems), weights_only)
         if self.former and start is not None:
             solver = self.former.solver(solver, sub.index)
-        first = self.start_weights.pop(sub.index, None)
-        if first is not None:
-            start = Point(first)
-            if not solver.begins_at_weights(problem):
-                start = sub.start_at(problem, first[None])
-            solver = replace(solver, begin=FINISH)
         own = {"solver": solver, "start": start}
         if self.reads_together:
             # All fits with the same seed read the same blocks.
@@ -297,41 +282,7 @@ class LinearRows:
         # A block that is read once improves all classes.
         if self.reads_together:
             return [ClassSweep(range(len(fits.problems)), fits.begin, fits.take_result)]
-        return self.batch_classes(fits)
-
-    def batch_classes(self, fits: Fits) -> Sequence[Batch[FitResult]] | None:
-        """Return batches of many classes that begin at weights found together; None if few."""
-        # Problems that are made when asked for have all rows; pairs of classes have not.
-        problems = fits.problems
-        count = len(problems)
-        is_plain = fits.solver == AUTO and self.former is None and fits.only_ends_early
-        if not is_plain or type(problems) is not Problems or self.rows.place is not None:
-            return None
-        problem = self.pose(problems[0])
-        self.posed[0] = problem
-        # Rows of a class whose factor is zero do not count in its problem.
-        if problems[0].factor == 0.0 or not shares_starts(problem, count):
-            return None
-        self.starts = SharedStarts(problem, self.options["weights"], fits.limits.tol)
-        size = classes_together(problem.members.size, count, fits.jobs)
-        begin = partial(self.begin_together, fits, size)
-        late = None if fits.limits.max_time is None else fits.is_late
-        bundles = [range(k, min(k + size, count)) for k in range(0, count, size)]
-        return [InTurn(bundle, begin, fits.take_result, late) for bundle in bundles]
-
-    def begin_together(self, fits: Fits, size: int, index: int, stop: threading.Event) -> Fit:
-        """Make the fit of a problem; the first of a batch finds the starts of all."""
-        if index % size == 0:
-            assert self.starts is not None
-            last = min(index + size, len(fits.problems))
-            subs = [fits.problems[k] for k in range(index, last)]
-            # The batch has the shares of time of all its problems.
-            seconds = fits.clock.share(fits.jobs, len(subs))
-            with limit_step(NEVER if seconds is None else 0.5 * seconds):
-                found = self.starts.find(subs)
-            if found is not None:
-                self.start_weights.update(zip(range(index, last), found, strict=True))
-        return fits.begin(index, stop)
+        return None
 
     def solve_at_once(self, fits: Fits) -> dict[int, FitResult]:
         """Return the results of small problems, solved side by side, whose gap is proven."""

@@ -177,8 +177,8 @@ class SharedTime:
         self.has_begun = False
         self.lock = threading.Lock()
 
-    def share(self, jobs: int, problems: int = 1) -> float | None:
-        """Return the seconds for the next sub-problems, with their share of what others left over.
+    def share(self, jobs: int) -> float | None:
+        """Return the seconds for the next sub-problem, with its share of what others left over.
 
         `jobs` sub-problems are solved at the same time.
         """
@@ -188,7 +188,7 @@ class SharedTime:
         with self.lock:
             self.has_begun = True
             # Sub-problems that run at the same time use the same seconds.
-            return left * min(1.0, max(LEAST_SHARE, problems * jobs / max(self.open, 1)))
+            return left * min(1.0, max(LEAST_SHARE, jobs / max(self.open, 1)))
 
     def is_over(self) -> bool:
         """Return True if no further sub-problem may begin; the first always may."""
