@@ -88,11 +88,12 @@ SLOPING = 5.0
 FEATURES_LEFT = 100.0  # epochs
 MODELS = 100.0  # factors
 # Rows a feature from which Newton's method in array code begins. Measured on 4,000 x 150 to
-# 20,000 x 300: with 25 and 27 it takes .75 to .9 times as long as descent and a finish.
+# 20,000 x 300: with 25 and 27 it takes .75 to .9 times as long as descent and a finish at C = 1 and
+# above, and as long below.
 TALL = 20
 # C ||x_i||^2 of the median row below which descent solves a kinked loss in some ten epochs:
-# measured, 20,000 x 10 to 300. Above it descent takes 2 to 2.7 times as long with 100 and 300
-# features (27 November 2026).
+# measured, made rows, 20,000 x 10 to 300. Above it descent takes 2 to 2.7 times as long at C = 1
+# and 100 with 100 and 300 features (27 November 2026).
 EASY = 10.0
 
 COORDINATES = "coordinate descent"

@@ -95,7 +95,7 @@ SLOW_AND_ROUGH = 0.7
 
 # The proximal point method: the centre moves if the first term of the gap is at most CLOSE times
 # the second, and q is divided by GROWTH. CLOSE is guessed. GROWTH is measured: 3 after few steps
-# and 1.5 after many take 1.03 times as long on nine data sets.
+# and 1.5 after many take as long on nine data sets.
 CLOSE = 0.3
 GROWTH = 2.0
 # Fall of the dual objective, relative to it, that rounding of float32 sums explains; guessed.
