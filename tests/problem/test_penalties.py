@@ -248,6 +248,15 @@ def test_an_elastic_net_is_scikit_learns() -> None:
         assert holds_square(made) == (l1_ratio < 1.0)
 
 
+@every_penalty
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_pull_whose_square_overflows_has_an_infinite_conjugate(penalty: Penalty, place: int) -> None:
+    pull = np.zeros(4)
+    pull[place] = 1e200
+    with np.errstate(over="ignore"):
+        assert Regularizer(penalty, Regularized()).conjugate(pull) == math.inf
+
+
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_the_bodies_of_scores_equal_the_plain_ones(layout: str) -> None:
     X = as_rows(matrix(6, 4, density=0.6) if layout == "dense" else csr(matrix(6, 4, density=0.6)), 2.5)

@@ -16,7 +16,7 @@ from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.linear_fit import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.loss import Loss
-from saddlesvm.problem.losses import Logistic, SquaredHinge
+from saddlesvm.problem.losses import Logistic, SmoothHinge, SquaredHinge
 from saddlesvm.problem.problem import Problem, Rooms, make_problem
 from saddlesvm.rows.files import BlockReader
 from saddlesvm.rows.layouts import as_rows
@@ -134,3 +134,15 @@ def test_rows_in_memory_are_refused() -> None:
     X = matrix(N, D)
     with pytest.raises(ValueError, match="reads rows from files"):
         fit(make_problem(as_rows(X), labels(X, SquaredHinge()), SquaredHinge(), C=1.0), NewtonOnFiles())
+
+
+@pytest.mark.parametrize(("C", "intercept"), [(1e-3, "none"), (1.0, "none"), (1.0, "free")])
+def test_where_no_row_bends_at_zero_the_active_set_begins_at_a_sample(tmp_path: Path, C: float, intercept: str) -> None:
+    """All rows have one margin there, and two blocks are too few to begin at the solution of one."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(2_000, 8)) * np.logspace(-4, 4, 8)
+    y = np.where(X[:, -1] + 1e4 * random.normal(size=2_000) > 0.0, 1.0, -1.0)
+    plan = MemoryPlan(196_000, np.array([0, 1_000, 2_000]), 1, False)
+    problem = streamed(mapped(X, tmp_path), y, SmoothHinge(), plan=plan, C=C, intercept=intercept, kept_bytes=140_000)
+    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-4, max_epochs=80))
+    assert found.outcome is Outcome.CERTIFIED

@@ -65,8 +65,8 @@ def choose_method(solver: str, plan: ClusterPlan, n_bytes: int, memory: int, par
         return "gather"
     if plan.joint is not None:
         raise ValueError(
-            f"{plan.joint.title()} machine solves all classes in one problem: {together}. "
-            "Otherwise take multi_class='ovr' or 'ovo'"
+            "multi_class='crammer_singer' and multi_class='multinomial' solve one problem over all "
+            f"classes, and work {together}. Otherwise take multi_class='ovr' or 'ovo'"
         )
     if not is_l2:
         raise ValueError(

@@ -128,8 +128,14 @@ class Regularizer:
         sizes = np.abs(v[:-1])
         last = self._intercept_size(v)
         if factor > 0.0:
-            # Half the squares of soft(t v, l1), and of the last pull.
-            return lambda t: 0.5 * (square(np.maximum(t * sizes - l1, 0.0)) + (t * last) ** 2)
+
+            def soft_squares(t: float) -> float:
+                """Return half the squares of soft(t v, l1), and of the last pull."""
+                pulled = t * last
+                # A product that is too large is infinite; a power of it would raise OverflowError.
+                return 0.5 * (square(np.maximum(t * sizes - l1, 0.0)) + pulled * pulled)
+
+            return soft_squares
         # Zero as long as no pull is stronger than l1.
         strongest = max(float(sizes.max(initial=0.0)), last)
         return lambda t: 0.0 if t * strongest <= l1 * EDGE else math.inf

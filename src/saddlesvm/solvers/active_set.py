@@ -334,7 +334,12 @@ class ActiveSet(OverPasses):
         if most < INSIDE * newton.at.size:
             return None
         run = cls.begin(newton.run.best.w, most, newton.n)
-        run.width = np.inf if run.room >= 1.0 else FIRST_WIDTH
+        run.width = FIRST_WIDTH
+        if run.room >= 1.0:
+            run.width = np.inf
+        elif not run.at.any():
+            # All rows have one margin at zero weights: the solution of a sample comes first.
+            run.width = 0.0
         # The best points so far stay: further passes have to be better.
         run.model = newton.model
         run.primal = newton.primal
