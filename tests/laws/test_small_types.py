@@ -14,6 +14,7 @@ from saddlesvm.data import DataError, StoreWriter, convert
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows import layouts as rows
 from saddlesvm.rows.layouts import as_rows
+from saddlesvm.rows.matrix import WIDENED
 from saddlesvm.rows.passes import squared_norms
 from saddlesvm.rows.small_types import SMALL, bfloat16, type_name, widen
 from support import labels, matrix
@@ -125,7 +126,8 @@ def test_no_copy_is_larger_than_that_of_a_fit_of_float32(dtype: np.dtype) -> Non
         model.fit(given, Y).predict(given)
         peaks[name] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert peaks["small"] <= peaks["float32"] + 2**17  # a few buffers of 8,192 values
+    # A few buffers of 8,192 values, and a block of them widened: kernels read float32 as it lies.
+    assert peaks["small"] <= peaks["float32"] + 2**17 + WIDENED * 8
 
 
 def test_few_values_become_float32() -> None:

@@ -34,7 +34,7 @@ fits = [
     (LinearSVC(penalty="l1"), X, binary), (LinearSVC(multi_class="crammer_singer", loss="hinge"), X, y),
     (LinearSVC(multi_class="multinomial", loss="logistic"), X, y),
     (LinearSVC(solver="dcd"), X.astype(np.float32), binary),
-    (LinearSVR(), X, y), (SVC(), X, y), (SVC(intercept="regularized"), X, binary), (NuSVC(), X, binary), (SVR(), X, y),
+    (LinearSVR(), X, y), (SVC(), X, y), (SVC(intercept="none"), X, binary), (NuSVC(), X, binary), (SVR(), X, y),
     (OneClassSVM(), X, None), (LinearSVC(penalty="l1"), wide, wide[:, :100].sum(axis=1).A1 > 1.2),
 ]
 for model, rows, labels in fits:

@@ -296,8 +296,8 @@ class Blocks(OverFiles):
         gain = np.inf
         visits = 0
         size = local.members.size
-        while size and gain > enough and visits + inner.active <= most_visits * size:
-            # One pass over the rows that are still active.
+        # One pass after the other over the rows that are still active, if there are any.
+        while inner.active and gain > enough and visits + inner.active <= most_visits * size:
             inner = solver.step(local, inner, Budget(inner.active))
             gain = float(inner.estimate)
             if visits == 0:
