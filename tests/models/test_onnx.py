@@ -121,7 +121,6 @@ def test_sparse_support_vectors(kind: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (SVC(kernel=laplacian_kernel), "no counterpart for the kernel"),
         (SVC(break_ties=True), "break_ties=True"),
         (LinearSVC(multi_class="ovo"), "pairs of classes: use multi_class='ovr'"),
     ],
@@ -130,6 +129,11 @@ def test_sparse_support_vectors(kind: Any) -> None:
 def test_what_scikit_learn_cannot_express_is_refused(model: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         outputs(model.fit(*IRIS), IRIS[0])
+
+
+def test_functions_as_kernels_are_refused() -> None:
+    with pytest.raises(ValueError, match="no counterpart for the kernel"):
+        outputs(SVC(kernel=laplacian_kernel).fit(*IRIS), IRIS[0])
 
 
 def test_several_labels_are_refused() -> None:
