@@ -400,21 +400,7 @@ def evaluate_responses(
     sums: RowSums | None = None,
     drift: float = 0.0,
 ) -> Evaluation:
-    """Return the model of weights with its certificate; see :func:`certify_responses`."""
-    certificate = certify_responses(responses, alpha, pull, sums, drift)
-    return Evaluation.from_weights(
-        responses.problem, responses.w, alpha, certificate, responses.offset
-    )
-
-
-def certify_responses(
-    responses: Responses,
-    alpha: np.ndarray,
-    pull: np.ndarray | None,
-    sums: RowSums | None = None,
-    drift: float = 0.0,
-) -> Certificate:
-    """Return the certificate of weights, by what the rows respond to them, and a dual point.
+    """Return the model of weights, certified by what the rows respond to them and a dual point.
 
     Parameters
     ----------
@@ -466,7 +452,8 @@ def certify_responses(
     if problem.intercept.homogeneous and not problem.fixed.size:
         at_zero = 0.0
     found = found._replace(paid=paid, primal_rounding=above, at_zero=at_zero)
-    return Certificate.from_sums(problem.strength, found)
+    certificate = Certificate.from_sums(problem.strength, found)
+    return Evaluation.from_weights(problem, responses.w, alpha, certificate, responses.offset)
 
 
 def certificates_of(

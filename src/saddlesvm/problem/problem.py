@@ -370,10 +370,10 @@ class Problem(Weighted):
             self.penalty,
         )
 
-    @in_memory_cached
+    @cached_property
     def pointwise(self) -> Pointwise:
-        """Loss, labels and weights as compiled kernels take them."""
-        return Pointwise(self.loss, self.y.astype(np.float64, copy=False), self.weights)
+        """Loss, labels and weights of all rows."""
+        return Pointwise(self.loss, self.y, self.weights)
 
     @cached_property
     def member_terms(self) -> Pointwise:

@@ -71,6 +71,12 @@ def loss_sums(
     return LossSums(*totals.tolist())
 
 
+def sums_at_zero(problem: Problem, alpha: np.ndarray) -> LossSums:
+    """:func:`loss_sums` of the members at zero margins: no row is read."""
+    zeros = np.broadcast_to(0.0, problem.members.shape)
+    return loss_sums(problem.pointwise, problem.members, zeros, 0.0, alpha)
+
+
 @silent
 def conjugate_sum(terms: Pointwise, members: np.ndarray, alpha: np.ndarray, factor: float) -> float:
     """Sum over the members of ``s phi*(-factor a / s)``."""

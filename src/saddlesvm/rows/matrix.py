@@ -154,10 +154,6 @@ class Dense(NamedTuple):
         """Return row i in float64 with the virtual feature last, shape (d + 1,): the reference."""
         return np.append(widen(self.values[i]).astype(np.float64), self.bias)
 
-    def values_of(self, chosen: np.ndarray) -> float:
-        """Return the mean number of stored values of some rows."""
-        return float(self.values.shape[1])
-
     def between(self, first: int, last: int) -> Dense:
         """Return neighbouring rows, without a copy."""
         return self._replace(values=self.values[first:last])
@@ -267,10 +263,6 @@ class CSR(NamedTuple):
         np.add.at(row, self.indices[part], self.data[part])
         row[-1] = self.bias
         return row
-
-    def values_of(self, chosen: np.ndarray) -> float:
-        """Return the mean number of stored values of some rows."""
-        return float((self.indptr[chosen + 1] - self.indptr[chosen]).mean()) if chosen.size else 0.0
 
     def between(self, first: int, last: int) -> CSR:
         """Return neighbouring rows, without a copy."""

@@ -87,10 +87,9 @@ def linear_scores(
     return scores
 
 
-def scores_of_rows(X: Rows, W: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
-    """Return ``x_i . w_k`` of all rows, or of `chosen` rows, in float64, shape (n, K).
+def scores_of_rows(X: Rows, W: np.ndarray) -> np.ndarray:
+    """Return ``x_i . w_k`` of all rows in float64, with the virtual feature, shape (n, K).
 
-    `W` has shape (K, d + 1). The virtual feature is included.
+    `W` has shape (K, d + 1).
     """
-    rows = X.matrix if chosen is None else X.matrix[chosen]
-    return linear_scores(rows, W[:, :-1], X.bias * W[:, -1])
+    return linear_scores(X.matrix, W[:, :-1], X.bias * W[:, -1])

@@ -42,16 +42,9 @@ ACTIVE_SET = "active set"
 
 @dataclass
 class BlocksThenActiveSetState(ChosenState):
-    """The state of a run.
-
-    Attributes
-    ----------
-    proves_itself : bool
-        True if each sweep proves its point: a certificate then reads nothing.
-    """
+    """The state of a run."""
 
     phase: str = DESCENT
-    proves_itself: bool = False
 
     @property
     def point(self) -> Point:
@@ -59,11 +52,6 @@ class BlocksThenActiveSetState(ChosenState):
         if self.phase == DESCENT and not self.inner.last.model.any():
             return Point(np.zeros(self.w.size), self.alpha)
         return Point(self.w.astype(np.float64), self.alpha)
-
-    def update(self) -> None:
-        """Copy the progress of the solver at work."""
-        super().update()
-        self.proves_itself = self.inner.proves_itself
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from saddlesvm.problem.certificate import Certificate, Evaluation, Point
+from saddlesvm.problem.certificate import Certificate, Evaluation, Point, relative
 from saddlesvm.problem.loss import conjugate, value
 from saddlesvm.problem.penalties import L2, holds_square
 from saddlesvm.problem.problem import Problem
@@ -66,10 +66,7 @@ class Best:
     @property
     def relative_gap(self) -> float:
         """The relative gap between the two points."""
-        size = max(abs(self.primal), abs(self.dual))
-        if size == 0.0:
-            return 0.0
-        return np.inf if size == np.inf else (self.primal - self.dual) / size
+        return relative(self.primal - self.dual, self.primal, self.dual)
 
 
 @dataclass

@@ -38,20 +38,14 @@ from saddlesvm.problem.bounds import LossSums, bound_sums, primal_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, JudgedPoint, Point, relative
 from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins
-from saddlesvm.rows.files import RowBlock, stacked_rows
+from saddlesvm.problem.sums import conjugate_sum, dual_weights, loss_sums, margins, sums_at_zero
+from saddlesvm.rows.files import BlockReader, RowBlock, stacked_rows
 from saddlesvm.rows.layouts import Rows, add_rows
 from saddlesvm.runtime.randomness import SEEDS, draw, make_random, shuffle
 from saddlesvm.solvers.base import Budget, empty_array, is_fine
 from saddlesvm.solvers.curvature import is_bending
 from saddlesvm.solvers.dcd import DCD
-from saddlesvm.solvers.sweeps import (
-    KEPT_BYTES,
-    OverFiles,
-    SweepState,
-    reader_of,
-    sums_without_rows,
-)
+from saddlesvm.solvers.sweeps import KEPT_BYTES, OverFiles, SweepState, reader_of
 
 # Visits to a row while its block is in memory, at most. Measured: with one, a sweep takes as long,
 # and 3 to 14 % more sweeps are needed; with more, only slow disks would gain.
@@ -97,8 +91,6 @@ class BlocksState(SweepState):
         free intercept in its last place.
     alpha : ndarray of shape (n_all,)
         Dual variables.
-    edges : ndarray of shape (n_chunks + 1,)
-        Row numbers at which the chunks begin and end.
     order, following : ndarray of shape (n_chunks,)
         The chunks in the order of this sweep, and of the next sweep (drawn when the last block of
         this sweep is due).
@@ -112,14 +104,11 @@ class BlocksState(SweepState):
     last : Judgement
     kept : ndarray of shape (k,), int64
         The rows kept in this sweep.
-    norms : ndarray of shape (n_all,)
-        The squared norms of the rows read so far, which a new process does not know yet.
     fine : bool
         Whether float32 weights would hide the gap.
     """
 
     alpha: np.ndarray = field(default_factory=empty_array)
-    edges: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     order: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     following: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int32))
     random: np.ndarray = field(default_factory=empty_array)
@@ -129,7 +118,6 @@ class BlocksState(SweepState):
     conjugates: float = 0.0
     last: Judgement = field(default_factory=Judgement)
     kept: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    norms: np.ndarray = field(default_factory=empty_array)
     values: list[Rows] = field(default_factory=list, repr=False)
     position: int = 0
     fine: bool = False
@@ -159,23 +147,32 @@ class Blocks(OverFiles):
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> BlocksState:
         """Begin at zero, without reading any row, or at the given dual point."""
-        streamed = self.check_problem(problem)
-        alpha = streamed.rooms.duals
+        self.check_problem(problem)
+        alpha = problem.rooms.duals
         if start is None or start.alpha is None:
             alpha[:] = 0.0
         elif start.alpha is not alpha:
             alpha[:] = start.alpha
         w = np.zeros(problem.n_features + 1)
         if alpha.any():
-            w = dual_weights(streamed, alpha)
+            w = dual_weights(problem, alpha)
         offset = problem.intercept.multiplier(None if start is None else start.w)
         # A free intercept's multiplier is part of the last weight.
         if offset.size:
             w[-1] += offset[0]
-        n = problem.members.size
-        state = BlocksState(w=w, alpha=alpha, random=make_random(seed), offset=offset, active=n)
-        begin_sweep(streamed, state)
-        return state
+        # Blocks are composed anew in each sweep: the chunks in a random order.
+        order = np.arange(reader_of(problem).n_chunks, dtype=np.int32)
+        random = make_random(seed)
+        shuffle(random, order, order.size)
+        return BlocksState(
+            w=w,
+            alpha=alpha,
+            order=order,
+            random=random,
+            offset=offset,
+            judged=problem.regularizer.weights(w).copy(),
+            active=problem.members.size,
+        )
 
     def step_together(
         self,
@@ -184,46 +181,23 @@ class Blocks(OverFiles):
         budgets: Sequence[Budget],
     ) -> list[BlocksState]:
         """Read one block for several problems, whose runs have one seed and the same progress."""
-        streamed = []
-        for problem, state, budget in zip(problems, states, budgets, strict=True):
-            streamed.append(self.adapt(problem, state))
-            state.target = budget.relative_gap
-
         # The same seed gives every problem the same chunks.
-        due = [
-            self.next_blocks(problem, state)
-            for problem, state in zip(streamed, states, strict=True)
-        ]
+        reader = reader_of(problems[0])
+        due = [self.next_blocks(reader, state) for state in states]
         chunks, then = due[0]
-
-        block = reader_of(streamed[0]).fetch(chunks, then)
-        for problem, state in zip(streamed, states, strict=True):
+        block = reader.fetch(chunks, then)
+        for problem, state, budget in zip(problems, states, budgets, strict=True):
+            state.target = budget.relative_gap
             self.visit(problem, state, block)
         return list(states)
 
-    def adapt(self, problem: Problem, state: BlocksState) -> Problem:
-        """Let a resumed run use the problem's array of dual variables, and its present blocks."""
-        streamed = self.check_problem(problem)
-        if state.alpha is not streamed.rooms.duals:
-            streamed.rooms.duals[:] = state.alpha
-            state.alpha = streamed.rooms.duals
-        # Norms that the run had already read; chunks that another memory limit cuts begin a sweep.
-        if state.norms is not streamed.norms:
-            streamed.norms[:] = state.norms
-            state.norms = streamed.norms
-        if not np.array_equal(state.edges, reader_of(streamed).edges):
-            begin_sweep(streamed, state)
-        if sum(piece.n_rows for piece in state.values) != state.kept.size:
-            state.values = [streamed.X.take(state.kept)]
-        return streamed
-
     @staticmethod
-    def next_blocks(problem: Problem, state: BlocksState) -> tuple[list[int], list[int]]:
+    def next_blocks(reader: BlockReader, state: BlocksState) -> tuple[list[int], list[int]]:
         """Return the chunks of the block that is due, and of the one after it.
 
         The last block prepares the next sweep.
         """
-        size = reader_of(problem).per_block
+        size = reader.per_block
         count = state.order.size
         stop = min(state.position + size, count)
         now = state.order[state.position : stop].tolist()
@@ -354,7 +328,7 @@ class Blocks(OverFiles):
             return self.last_point(problem, state)
         last = state.last
         alpha = state.alpha
-        judged = self._estimate_sweep(self.check_problem(problem), state)
+        judged = self._estimate_sweep(problem, state)
 
         def prove() -> Certificate:
             return certify_sweep(problem, last.model, last.primal_paid, alpha)
@@ -400,7 +374,9 @@ def certify_sweep(
     # One pass gives the pull of the present variables; sums over them need no rows.
     if running is None:
         pull = dual_weights(problem, alpha)
-        _, conjugates, charged = sums_without_rows(problem, alpha)
+        at_zero = sums_at_zero(problem, alpha)
+        conjugates = at_zero.conjugates
+        charged = at_zero.conjugate_sizes
     else:
         pull, conjugates = running
         charged = abs(conjugates)
@@ -432,22 +408,3 @@ def _keep_free_rows(
         state.values.append(block.X.take(kept))
         numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
         state.kept = np.concatenate([state.kept, numbers[kept]])
-
-
-def begin_sweep(problem: Problem, state: BlocksState) -> None:
-    """Begin a sweep over the present blocks."""
-    reader = reader_of(problem)
-    state.edges = reader.edges.copy()
-    # Blocks are composed anew: the chunks in a random order.
-    state.order = np.arange(reader.n_chunks, dtype=np.int32)
-    shuffle(state.random, state.order, state.order.size)
-    state.following = empty_array()
-    state.position = 0
-    state.kept = np.empty(0, dtype=np.int64)
-    state.values = []
-    state.norms = problem.norms
-    # The sweep judges the weights that it begins with.
-    state.judged = problem.regularizer.weights(state.w).copy()
-    state.epochs = float(state.sweeps)
-    state.paid = 0.0
-    state.conjugates = 0.0

@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from saddlesvm.problem.bounds import LossSums, dual_of
+from saddlesvm.problem.bounds import dual_of
 from saddlesvm.problem.certificate import Certificate, Evaluation, Point
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.sums import margins
+from saddlesvm.problem.sums import margins, sums_at_zero
 from saddlesvm.rows.layouts import add_rows
 from saddlesvm.rows.passes import FromFiles, Part
 from saddlesvm.solvers.active_set import CROWDED, FILLED, ActiveSet
@@ -39,7 +39,6 @@ from saddlesvm.solvers.sweeps import (
     read_sample,
     reader_of,
     solve_sample,
-    sums_without_rows,
 )
 from saddlesvm.solvers.taken_rows import WORK_BYTES
 
@@ -72,11 +71,11 @@ class CarriedDuals:
         """Let a method keep the bound, by the pull of all rows."""
         problem = self.problem
         signs = problem.intercept.constrained
-        _, conjugates, charged = sums_without_rows(problem, self.alpha)
-        sums = LossSums(np.inf, conjugates, np.inf, charged, np.inf)
+        at_zero = sums_at_zero(problem, self.alpha)
+        sums = at_zero._replace(paid=np.inf, products=np.inf, product_sizes=np.inf)
         sizes = problem.point_sizes(self.alpha, signs=signs)
         pull = problem.scale_pull(self.pull)
-        dual = dual_of(problem.C, conjugates, problem.regularizer.conjugate(pull))
+        dual = dual_of(problem.C, sums.conjugates, problem.regularizer.conjugate(pull))
         method.keep_bound(dual, pull, sums, np.array(sizes))
 
 

@@ -38,7 +38,7 @@ from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.loss import has_bounded_slopes, subgradient
 from saddlesvm.problem.penalties import score
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.sums import loss_sums
+from saddlesvm.problem.sums import sums_at_zero
 from saddlesvm.problem.terms import Terms, weight_of
 from saddlesvm.rows.layouts import axpy, dot
 from saddlesvm.rows.prefetch import prefetch_next
@@ -446,8 +446,7 @@ class Pegasos(SolverBase):
             )
         # By strong duality ||w*||^2 = -C sum s_i phi_i*(-a_i/s_i) - C sum s_i phi_i(z_i), which is
         # at most C sum s_i phi_i(0); for the hinge that is 1 / lambda (theorem 1 of the paper).
-        zeros = np.zeros(problem.members.size)
-        sums = loss_sums(problem.pointwise, problem.members, zeros, 0.0, np.zeros(problem.y.size))
+        sums = sums_at_zero(problem, np.zeros(problem.y.size))
         return math.sqrt(problem.C * sums.paid)
 
     def solution(self, problem: Problem, state: PegasosState) -> Point:

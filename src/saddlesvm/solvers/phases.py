@@ -150,6 +150,7 @@ class ChosenState(State):
         self.epochs = self.base_epochs + inner.epochs
         self.estimate = inner.estimate
         self.estimate_is_gap = inner.estimate_is_gap
+        self.proves_itself = inner.proves_itself
         self.active = inner.active
         self.change = inner.change
         self.remark = " | ".join(filter(None, (self.decision, inner.remark)))

@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from saddlesvm.problem.problem import Problem
-from saddlesvm.problem.sums import loss_sums
-from saddlesvm.problem.terms import BLOCK, Pointwise, weights_at
 from saddlesvm.rows.files import BlockReader, RowBlock
 from saddlesvm.rows.passes import FromFiles
 from saddlesvm.rows.places import Memory
@@ -29,24 +27,6 @@ from saddlesvm.solvers.task import Task
 FILLED = 0.9  # share of the room that rows drawn, or likely to be free, are to fill; a guess
 KEPT_BYTES = 64  # bytes of a kept row besides its values; derived
 FEWEST_BLOCKS = 3  # blocks of the files from which on one is worth a first solution; a guess
-
-
-def sums_without_rows(problem: Problem, alpha: np.ndarray) -> tuple[float, float, float]:
-    """Return the losses at zero margins, the conjugates and their sizes, summed; reads no row."""
-    paid = 0.0
-    conjugates = 0.0
-    charged = 0.0
-    for start in range(0, problem.members.size, BLOCK):
-        chosen = problem.members[start : start + BLOCK]
-        y = problem.y[chosen].astype(np.float64)
-        terms = Pointwise(problem.loss, y, weights_at(problem.weights, chosen))
-        every = np.arange(chosen.size)
-        # Losses at zero margins, and conjugates, which need no margins.
-        found = loss_sums(terms, every, np.zeros(chosen.size), 0.0, alpha[chosen])
-        paid += found.paid
-        conjugates += found.conjugates
-        charged += found.conjugate_sizes
-    return paid, conjugates, charged
 
 
 @dataclass
@@ -79,14 +59,11 @@ class SweepState(State):
     ----------
     sweeps : int
         Sweeps so far.
-    proves_itself : bool
-        True if each sweep proves its point: a certificate then reads nothing.
     work : SweepWork
         The sweep under way.
     """
 
     sweeps: int = 0
-    proves_itself: bool = False
     work: SweepWork = field(default_factory=SweepWork, repr=False)
 
 
