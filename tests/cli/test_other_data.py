@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from saddlesvm import cli
+from saddlesvm import cli, load
 from support.files import write_parquet
 
 
-def test_whole_labels_beyond_2_53_in_a_file_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [f"{i}.5,{2**53 + i % 3}" for i in range(12)]
+def test_whole_labels_beyond_64_bits_in_a_file_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{i}.5,{2**63 + i % 3}" for i in range(12)]
     (tmp_path / "a.csv").write_text("\n".join(["x,label", *lines]))
     assert cli.main(["train", str(tmp_path / "a.csv")]) == 2
     assert "2^53 or more" in capsys.readouterr().err
@@ -21,6 +21,17 @@ def test_whole_labels_beyond_2_53_in_a_file_are_refused(tmp_path: Path, capsys: 
     data = json.loads(capsys.readouterr().out)["data"]
     assert "2^53 or more" in data["labels"]
     assert "classes" not in data
+
+
+def test_whole_labels_of_64_bits_are_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{i}.5,{2**53 + i % 2}" for i in range(12)]
+    (tmp_path / "a.csv").write_text("\n".join(["x,label", *lines]))
+    assert cli.main(["train", str(tmp_path / "a.csv"), "--model", str(tmp_path / "a.model")]) == 0
+    assert load(tmp_path / "a.model").classes_.tolist() == [2**53, 2**53 + 1]
+    capsys.readouterr()
+    assert cli.main(["info", str(tmp_path / "a.csv"), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)["data"]
+    assert data["classes"] == {str(2**53): 6, str(2**53 + 1): 6}
 
 
 def test_a_gap_is_told_with_advice_that_every_command_can_give(

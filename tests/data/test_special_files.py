@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -94,3 +95,21 @@ def test_a_command_refuses_it_for_a_model(special: Path, command: str, capsys: p
     assert main([command, str(special), "banknote"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and f"{special}: is a " in said
+
+
+def test_a_link_to_nothing_is_followed_or_named_with_its_end(tmp_path: Path) -> None:
+    model = LinearSVC().fit(X, Y)
+    writers: dict[str, Callable[[Path], object]] = {
+        "t.store": lambda path: Store.create(path, X),
+        "t.model": lambda path: save(model, path),
+    }
+    for name, write in writers.items():
+        end = tmp_path / "end" / name
+        link = tmp_path / name
+        link.symlink_to(end)
+        with pytest.raises(DataError, match=f"{name}: cannot be written.*is a link to .*end/{name}"):
+            write(link)
+        end.parent.mkdir(exist_ok=True)
+        write(link)
+        assert link.is_symlink() and end.exists()
+        shutil.rmtree(end.parent)

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 
-from saddlesvm.data import read
+from saddlesvm.data import convert, read
 from saddlesvm.data.delimited import find_layout
 from support.files import X, Y, fails, fails_on, write, write_csv
 
@@ -62,6 +62,7 @@ def test_text_labels_in_front_without_header(tmp_path: Path) -> None:
         ("0,1,label\n1,2,yes\n3,4,label\n", None),
         ("0,1,maybe\n1,2,yes\n3,4,no\n", None),
         ("0,1\n1,2\n3,4\n", None),
+        ("a,b,kind\n1,2,yes\n3,4,kind\n", ["a", "b"]),
         ("\ufeffa,b\r\n1,2\r\n", ["a"]),
         ("\n\na,b\n\n1,2\n\n", ["a"]),
     ],
@@ -190,6 +191,33 @@ def test_a_first_line_of_words_that_do_not_occur_again_holds_names(
     layout = find_layout(path, None, "auto", None)
     assert layout.skip == int(is_header)
     assert layout.names == (first.split(",") if is_header else ["column 1", "column 2", "column 3"])
+
+
+def test_a_name_that_occurs_again_below_is_still_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    # The name of the label column shows that the first line holds names.
+    path.write_text("city,kind,label\nparis,x,yes\nrome,kind,no\n")
+    assert find_layout(path, None, "auto", None).names == ["city", "kind", "label"]
+    # Files with a header each, put together.
+    path.write_text("a,b,label\n1,2,1\na,b,label\n5,6,0\n")
+    fails(path, "line 1: looks like a header, and occurs again below", "header=True or header=False")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.svm"])
+def test_whole_labels_of_2_53_or_more_are_read_exactly(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    labels = [2**53, 2**53 + 1, -(2**63), 2**63 - 1, 3]
+    lines = [f"{label} 1:1.5 # row" if name == "t.svm" else f"1.5,{label}" for label in labels]
+    path.write_text("\n".join(lines) + "\n")
+    assert read(path).y.tolist() == labels
+    assert convert(path, tmp_path / "t.store", memory=1 << 20).y.tolist() == labels
+
+
+def test_blocks_of_other_spellings_do_not_round_whole_labels(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1.5,1.0\n2.5,2\n")
+    (tmp_path / "b.csv").write_text(f"1.5,{2**53 + 1}\n")
+    store = convert([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "t.store")
+    assert store.y.tolist() == [1, 2, 2**53 + 1]
 
 
 def test_names_of_pandas_are_no_row(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from saddlesvm.data.data_table import join_labels
 from saddlesvm.data.errors import BUNDLED, DataError, check_exists
 from saddlesvm.data.streams import format_of
 from saddlesvm.rows.small_types import FLOATS, precision_of, widen
@@ -71,7 +72,7 @@ def concatenate(columns: Sequence[Any]) -> np.ndarray | None:
     """Concatenate labels or weights of several blocks; None if there are none."""
     if columns[0] is None or len(columns) == 1:
         return columns[0]
-    return np.concatenate(columns)
+    return join_labels(columns)
 
 
 def common_type(dtypes: Sequence[np.dtype]) -> np.dtype:

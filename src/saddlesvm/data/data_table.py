@@ -6,6 +6,7 @@ Labels may arrive in blocks: their type and the number of classes are known only
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,6 +32,8 @@ ROUNDED = (
     "whole numbers of 2^53 or more, of which numbers of 64 bits cannot hold all: write them as "
     "text, with a letter before the digits"
 )
+# A whole number as all readers understand it; no label is longer.
+_WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")
 _INT32_MAX = np.iinfo(np.int32).max
 
 
@@ -351,12 +354,35 @@ def check_classes(texts: Sequence[str], where: str) -> list[str]:
     return list(texts)
 
 
+def whole_numbers(texts: Sequence[str]) -> np.ndarray | None:
+    """Return texts as int64, if all are whole numbers without point and exponent that fit."""
+    if not all(map(_WHOLE.fullmatch, texts)):
+        return None
+    numbers = [int(text) for text in texts]
+    if not all(-(2**63) <= number < 2**63 for number in numbers):
+        return None
+    return np.array(numbers, dtype=np.int64)
+
+
+def join_labels(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Concatenate labels of blocks; if all are whole, float64 must not round the larger ones."""
+    are_mixed = {column.dtype for column in columns} == {np.dtype(np.int64), np.dtype(np.float64)}
+    if are_mixed and all(column.dtype == np.int64 or are_whole(column) for column in columns):
+        columns = [column.astype(np.int64) for column in columns]
+    return np.concatenate(columns)
+
+
 def decode_labels(texts: Sequence[str], codes: np.ndarray, where: str) -> np.ndarray:
     """Return labels from their different texts, and the number of the text of each row.
 
     They are numbers if all texts are, else classes, see :func:`check_classes`.
     """
-    if all(map(is_number, texts)):
+    whole = whole_numbers(texts)
+    values: np.ndarray
+    if whole is not None:
+        # float64 would round whole numbers of 2^53 or more, and merge classes.
+        values = whole
+    elif all(map(is_number, texts)):
         values = np.array([float(text) for text in texts])
     else:
         values = np.array(check_classes(texts, where))

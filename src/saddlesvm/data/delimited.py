@@ -252,15 +252,11 @@ def _first_line(file: Iterator[str]) -> str:
 def _looks_like_header(
     first: list[str], others: list[list[str]], label: Label, path: Path, drop: Sequence[str | int]
 ) -> bool:
-    """Return True if the first line holds names: no cell is a number, or occurs again below."""
+    """Return True if the first line holds names: no cell is a number, or a value of its column."""
     # A column that the user names can only be named by this line.
     for column in (label, *drop):
         if isinstance(column, str) and column in first and not is_number(column):
             return True
-    for k, cell in enumerate(first):
-        if _is_word(cell) and any(len(row) > k and row[k] == cell for row in others):
-            return False
-
     # The columns that are left out may hold anything.
     dropped = dropped_positions(drop, number_columns(len(first)), str(path))
     kept = [k for k in range(len(first)) if k not in dropped]
@@ -269,6 +265,22 @@ def _looks_like_header(
         label_column = label % len(first)
     elif label is not False and kept:
         label_column = kept[-1]
+    # A word that occurs again below is a value of its column, unless other columns show names.
+    columns = [[row[k] for row in others if len(row) > k] for k in range(len(first))]
+    occurs_again = [_is_word(cell) and cell in columns[k] for k, cell in enumerate(first)]
+    if any(occurs_again):
+        # A word such as "label" is hardly a value; the letter "y" may be one.
+        has_label_name = any(
+            cell.lower() in LABEL_NAMES and len(cell) > 1 and not again
+            for cell, again in zip(first, occurs_again, strict=True)
+        )
+        if not has_label_name and not any(map(_is_name, first, columns)):
+            return False
+        if first in others:
+            raise DataError(
+                f"{path}: line 1: looks like a header, and occurs again below; remove the lines "
+                f"that repeat it, or {_HEADER_ADVICE}"
+            )
     features = [first[k] for k in kept if k != label_column]
     words = [cell for cell in features if _is_word(cell)]
     has_numbers = any(map(is_number, features))
@@ -295,6 +307,12 @@ def _looks_like_header(
 def _is_word(cell: str) -> bool:
     """Return True if a cell is neither a number nor missing."""
     return cell.lower() not in MISSING_WORDS and not is_number(cell)
+
+
+def _is_name(cell: str, column: list[str]) -> bool:
+    """Return True for a word above numbers, which may be repeated among them."""
+    others = [other for other in column if other != cell and other.lower() not in MISSING_WORDS]
+    return _is_word(cell) and bool(others) and all(map(is_number, others))
 
 
 def numbered_rows(path: Path, layout: LineLayout) -> Iterator[tuple[int, list[str]]]:

@@ -66,6 +66,14 @@ def refuse_special(path: str | os.PathLike[str], advice: str = "a file is needed
         raise DataError(f"{os.fspath(path)}: is a {kind}; {advice}")
 
 
+def write_fault(path: str | os.PathLike[str], error: OSError) -> str:
+    """Say why a path cannot be written, and where it leads if it is a symbolic link."""
+    fault = f"{os.fspath(path)}: cannot be written: {error.strerror or error}"
+    if os.path.islink(path):
+        fault += f" (it is a link to {os.path.realpath(path)})"
+    return fault
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file that takes the name `path` only if the block ends without an exception.
@@ -96,9 +104,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         temporary.replace(target)
         sync_folder(target.parent)
     except OSError as error:
-        raise DataError(
-            f"{os.fspath(path)}: cannot be written: {error.strerror or error}"
-        ) from None
+        raise DataError(write_fault(path, error)) from None
     finally:
         with suppress(OSError):
             temporary.unlink()

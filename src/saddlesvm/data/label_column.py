@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.data_table import are_whole
+from saddlesvm.data.data_table import are_whole, join_labels
 from saddlesvm.data.errors import DataError
 
 CLASSES_LISTED = 10_000  # distinct numbers that are listed as classes, at most; a guess
@@ -82,7 +82,7 @@ class LabelColumn:
             counts = np.bincount(codes, minlength=len(names))
             return codes, {"kind": "text", "classes": names, "counts": counts.tolist()}
 
-        labels = np.concatenate(self.numbers)
+        labels = join_labels(self.numbers)
         if labels.dtype == np.float64 and are_whole(labels):
             labels = labels.astype(np.int64)
         classes, counts = np.unique(labels, return_counts=True)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.blocks import Block, Source, rows_in
-from saddlesvm.data.data_table import is_number
+from saddlesvm.data.data_table import are_rounded, is_number, whole_numbers
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.libsvm_kernel import PROGRESS, ParsedLines, parse_lines, powers_of_five
 from saddlesvm.data.reading import LateZero, Reading
@@ -133,7 +133,19 @@ class _BlockParser:
                 f"{self.path}: holds {value:g}, which {self.dtype} cannot hold: read it as float64"
             )
         self.n_lines += int(so_far["lines"])
-        return y[:n_rows], cast, indices[:n_values], ends[:n_rows], bool(so_far["zero_seen"])
+        labels = y[:n_rows]
+        if are_rounded(labels):
+            # Labels of 2^53 or more are read again, as whole numbers of 64 bits if they are.
+            whole = whole_numbers(_labels_of(text))
+            if whole is not None:
+                labels = whole
+        return labels, cast, indices[:n_values], ends[:n_rows], bool(so_far["zero_seen"])
+
+
+def _labels_of(text: bytes) -> list[str]:
+    """Return the labels of all lines that are not empty."""
+    lines = (line.split(b"#", 1)[0].split(None, 1) for line in text.split(b"\n"))
+    return [line[0].decode() for line in lines if line]
 
 
 def _parse_line(

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import ArrayLike
 
-from saddlesvm.data.errors import DataError, sync_folder
+from saddlesvm.data.errors import DataError, sync_folder, write_fault
 from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL, is_size
 from saddlesvm.rows import layouts as rows
@@ -414,4 +414,4 @@ def write_errors(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"{name}: cannot be written: {error.strerror or error}") from None
+        raise DataError(write_fault(name, error)) from None
