@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from saddlesvm import load
+from saddlesvm import load, table
 from saddlesvm.data import DataError, convert, read
 
 MARK = b"\xef\xbb\xbf"
@@ -74,9 +75,10 @@ def test_a_byte_order_mark_is_no_part_of_the_data(tmp_path: Path, name: str, dat
     path = tmp_path / (f"{name}.{ending}" if ending else name)
     path.write_bytes(COMPRESS.get(ending, bytes)(MARK + data))
     for way in both(path):
-        table = way()
-        X = table.X.toarray() if hasattr(table.X, "toarray") else np.asarray(table.X)
-        assert X.tolist() == [[2, 3], [1, 0]] and table.y.tolist() == [1, -1]
+        read_back = way()
+        X = read_back.X
+        X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+        assert X.tolist() == [[2, 3], [1, 0]] and read_back.y.tolist() == [1, -1]
 
 
 @pytest.mark.parametrize("ending", COMPRESS)
@@ -156,3 +158,50 @@ def test_a_line_that_only_compression_makes_small_is_refused(
     with pytest.raises(DataError, match=r"more than 8 MB"):
         convert(path, tmp_path / "store")
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["1", "NA", "2"], "the label is missing"),
+        (["1", "None", "2"], "the label is missing"),
+        (["a", "", "b"], "the label is missing"),
+        (["a", "b\0", "b"], "'y' holds a NUL byte"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_missing_label_is_no_class(tmp_path: Path, labels: list[str], said: str, ending: str) -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": labels})
+    path = tmp_path / f"t.{ending}"
+    if ending == "csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+    refused(path, path.read_bytes(), said)
+
+
+def test_none_among_words_is_a_class(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"x,y\n1,none\n2,mild\n3,none\n")
+    for way in both(path):
+        assert way().y.tolist() == ["none", "mild", "none"]
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_labels_beyond_int64_do_not_become_negative(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"t.{ending}"
+    y = np.array([2**63, 1], dtype=np.uint64)
+    if ending == "npz":
+        np.savez(path, X=np.eye(2), y=y)
+    else:
+        pd.DataFrame({"x": [1.0, 2.0], "y": y}).to_parquet(path)
+    for way in both(path):
+        with pytest.raises(DataError, match=r"the label 9223372036854775808; whole numbers below 2\^63"):
+            way()
+
+
+def test_a_column_of_lists_is_no_column_of_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"x": [[1.0, 2.0], [3.0, 4.0]], "y": [0, 1]}).to_parquet(path)
+    with pytest.raises(DataError, match="column 'x' holds values of type ndarray"):
+        table.read(str(path), label="y")

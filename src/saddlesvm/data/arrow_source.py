@@ -16,7 +16,7 @@ from saddlesvm.data.arrow_columns import arrow_matrix, is_list
 from saddlesvm.data.arrow_files import ArrowFile, arrow_file
 from saddlesvm.data.blocks import Block, Source
 from saddlesvm.data.column_positions import dropped_positions, label_position
-from saddlesvm.data.data_table import decode_labels, float_type
+from saddlesvm.data.data_table import decode_labels, float_type, missing_labels
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import Reading
 
@@ -119,6 +119,12 @@ def _read_labels(column: Any, name: str, path: Path, n_before: int) -> np.ndarra
             f"{path}: the label column {name!r} is of type {column.type}; "
             "it must be numbers or text"
         )
+    labels = [label.strip() for label in labels]
     code_of = {text: code for code, text in enumerate(dict.fromkeys(labels))}
     codes = np.array([code_of[text] for text in labels], dtype=np.int64)
+    no_labels = missing_labels(code_of)
+    is_missing = np.array([text.lower() in no_labels for text in code_of])[codes]
+    if is_missing.any():
+        row = n_before + int(np.argmax(is_missing))
+        raise DataError(f"{path}: row {row + 1}: {fault}")
     return decode_labels(list(code_of), codes, f"{path}: {name!r}")

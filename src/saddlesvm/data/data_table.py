@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,7 +25,10 @@ Matrix: TypeAlias = "np.ndarray | sp.csr_matrix | sp.csr_array"
 
 MOST_CLASSES = 1_000  # different texts of a label column; more are texts to learn from; a guess
 LONGEST_LABEL = 200  # characters; a guess
-MISSING_LABELS = frozenset({"", "?", "nan"})  # cells of a label column without a label
+# Cells, in lower case, without a value; and cells of a label column without a label, if others of
+# its cells are words, because "none" may be a class.
+MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+MISSING_LABELS = frozenset({"", "?", "nan"})
 _EXACT_IN_FLOAT32 = frozenset("?bBhHef")  # NumPy's codes of the types that float32 holds exactly
 _EXACT_WHOLE = 2.0**53  # float64 holds every whole number below this one
 ROUNDED = (
@@ -35,6 +38,7 @@ ROUNDED = (
 # A whole number as all readers understand it; no label is longer.
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")
 _INT32_MAX = np.iinfo(np.int32).max
+_INT64_MAX = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -309,10 +313,21 @@ def ready_labels(y: LabelsLike, n_rows: int, source: str) -> np.ndarray:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
         raise DataError(f"{source}: the label of row {row + 1} is {y[row]}; labels must be finite")
+    refuse_beyond_int64(y, source)
     # Whole numbers are classes, however they are stored.
     if y.dtype.kind != "f" or are_whole(y):
         return y.astype(np.int64)
     return y.astype(np.float64)
+
+
+def refuse_beyond_int64(y: np.ndarray, source: str) -> None:
+    """Raise a `DataError` for whole labels of 2^63 or more, which int64 would make negative."""
+    largest = y.max(initial=0) if y.dtype.kind == "u" else 0
+    if largest > _INT64_MAX:
+        raise DataError(
+            f"{source}: has the label {largest}; whole numbers below 2^63 are allowed: write "
+            "larger ones as text, with a letter before the digits"
+        )
 
 
 def are_whole(numbers: np.ndarray) -> bool:
@@ -337,6 +352,9 @@ def check_classes(texts: Sequence[str], where: str) -> list[str]:
         column.
     """
     longest = max(texts, key=len, default="")
+    # NumPy cuts NUL bytes off the end of a text.
+    if any("\0" in text for text in texts):
+        raise DataError(f"{where} holds a NUL byte; labels are numbers or words")
     found = None
     if len(texts) > MOST_CLASSES:
         found = f"{len(texts):,} different texts"
@@ -370,6 +388,13 @@ def join_labels(columns: Sequence[np.ndarray]) -> np.ndarray:
     if are_mixed and all(column.dtype == np.int64 or are_whole(column) for column in columns):
         columns = [column.astype(np.int64) for column in columns]
     return np.concatenate(columns)
+
+
+def missing_labels(texts: Iterable[str]) -> frozenset[str]:
+    """Return the cells, in lower case, that are no label, given the different texts of a column."""
+    known = [text for text in texts if text.lower() not in MISSING_WORDS]
+    are_numbers = bool(known) and all(map(is_number, known))
+    return MISSING_WORDS if are_numbers else MISSING_LABELS
 
 
 def decode_labels(texts: Sequence[str], codes: np.ndarray, where: str) -> np.ndarray:

@@ -20,12 +20,16 @@ from saddlesvm.data.column_positions import (
     label_position,
     number_columns,
 )
-from saddlesvm.data.data_table import MISSING_LABELS, decode_labels, is_number
+from saddlesvm.data.data_table import (
+    MISSING_WORDS,
+    decode_labels,
+    is_number,
+    missing_labels,
+)
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import Header, Label, Reading
 from saddlesvm.data.streams import open_text, reading
 
-MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 _WORDS_ADVICE = "(saddlesvm train takes words; saddlesvm.table.read does in Python)"
 _HEADER_ADVICE = "say whether it is a header: header=True or header=False"
 _OPEN_QUOTE = "a quote is opened and not closed in its line"
@@ -166,13 +170,14 @@ def _parse_cells(
     except UnicodeDecodeError:
         raise
     except ValueError as error:
-        _find_fault(path, layout, dtype)
+        _find_fault(path, layout, dtype, missing_labels(texts))
         raise DataError(f"{path}: cannot be read as CSV: {error}") from None
 
     # All values must be finite, and of as many columns as the first line has.
-    has_bad_label = any(_fault_of_label(text) for text in texts)
+    no_labels = missing_labels(texts)
+    has_bad_label = any(_fault_of_label(text, no_labels) for text in texts)
     if has_bad_label or cells.shape[1] != layout.n_columns or not np.isfinite(cells).all():
-        _find_fault(path, layout, dtype)
+        _find_fault(path, layout, dtype, no_labels)
         raise DataError(f"{path}: cannot be read as CSV with {layout.n_columns} columns")
     if layout.label is None:
         return cells, None
@@ -353,7 +358,7 @@ def _fault_of_length(row: list[str], layout: LineLayout) -> str:
     return f"has {len(row)} columns; the lines before have {layout.n_columns}"
 
 
-def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype) -> None:
+def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype, no_labels: frozenset[str]) -> None:
     """Read line by line, and raise a `DataError` at the first cell that breaks a rule."""
     for line, row in numbered_rows(path, layout):
         if any("\n" in cell.rstrip() for cell in row):
@@ -361,17 +366,18 @@ def _find_fault(path: Path, layout: LineLayout, dtype: np.dtype) -> None:
         if len(row) != layout.n_columns:
             raise DataError(f"{path}: line {line}: {_fault_of_length(row, layout)}")
         for column, cell in enumerate(row):
-            fault = _fault_of_cell(cell.strip(), column, layout, dtype)
+            if column == layout.label:
+                fault = _fault_of_label(cell.strip(), no_labels)
+            else:
+                fault = _fault_of_cell(cell.strip(), column, layout, dtype)
             if fault is not None:
                 raise DataError(f"{path}: line {line}: {layout.column_name(column)}: {fault}")
 
 
 def _fault_of_cell(cell: str, column: int, layout: LineLayout, dtype: np.dtype) -> str | None:
-    """Say what is wrong with a cell; return None if nothing is."""
+    """Say what is wrong with a cell that is no label; return None if nothing is."""
     if column in layout.dropped:
         return None
-    if column == layout.label:
-        return _fault_of_label(cell)
     if cell.lower() in MISSING_WORDS:
         return f"the value is missing ({cell!r}); {MISSING_ADVICE}"
     if not is_number(cell):
@@ -385,12 +391,12 @@ def _fault_of_cell(cell: str, column: int, layout: LineLayout, dtype: np.dtype) 
     return None
 
 
-def _fault_of_label(cell: str) -> str | None:
+def _fault_of_label(cell: str, no_labels: frozenset[str]) -> str | None:
     """Say what is wrong with a label; return None if nothing is."""
     # A line break within a label: a quote was never closed.
     if "\n" in cell:
         return _OPEN_QUOTE
-    if cell.lower() in MISSING_LABELS:
+    if cell.lower() in no_labels:
         return f"the label is missing ({cell!r}); every row needs one"
     if is_number(cell) and not math.isfinite(float(cell)):
         return f"the label is {cell!r}; labels must be finite"

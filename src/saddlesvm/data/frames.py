@@ -21,14 +21,14 @@ from saddlesvm.data.arrow_files import ArrowFile, arrow_file
 from saddlesvm.data.arrow_source import choose_columns
 from saddlesvm.data.blocks import WHOLE, find_format
 from saddlesvm.data.column_positions import dropped_positions, label_position, position_of
-from saddlesvm.data.data_table import MISSING_LABELS, decode_labels, is_number, unique_names
-from saddlesvm.data.delimited import (
+from saddlesvm.data.data_table import (
     MISSING_WORDS,
-    LineLayout,
-    find_layout,
-    numbered_rows,
-    refuse_ragged,
+    decode_labels,
+    is_number,
+    missing_labels,
+    unique_names,
 )
+from saddlesvm.data.delimited import LineLayout, find_layout, numbered_rows, refuse_ragged
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, choose_kinds, find_other_type
 from saddlesvm.data.reading import COLUMN_FORMATS, Header, Label, Reading
@@ -253,7 +253,8 @@ def _read_labels(
     # Look at each different label once; a missing label has the code -1, and so the last entry.
     codes, distinct = pd.factorize(values)
     texts = [str(value).strip() for value in distinct]
-    is_missing = np.array([text.lower() in MISSING_LABELS for text in texts] + [True])[codes]
+    no_labels = missing_labels(texts)
+    is_missing = np.array([text.lower() in no_labels for text in texts] + [True])[codes]
     if is_missing.any():
         row = int(np.argmax(is_missing))
         raise DataError(f"{where(row)}: the label is missing; every row needs one in {label!r}")

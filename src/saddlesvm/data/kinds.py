@@ -89,13 +89,13 @@ def choose_kind(name: str, values: pd.Series) -> ChosenKind:
     import pandas as pd
 
     known = values.dropna()
-    known = known[known != ""]
     other = find_other_type(known)
     if other is not None:
         raise DataError(
             f"column {name!r} holds values of type {other}; numbers or words are needed: "
             f"{_advise(name)}"
         )
+    known = known[known != ""]
     n_distinct = known.nunique()
     if n_distinct == 0:
         return ChosenKind("drop", "no value")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from saddlesvm.data.data_table import are_whole, join_labels
+from saddlesvm.data.data_table import are_whole, join_labels, refuse_beyond_int64
 from saddlesvm.data.errors import DataError
 
 CLASSES_LISTED = 10_000  # distinct numbers that are listed as classes, at most; a guess
@@ -57,6 +57,7 @@ class LabelColumn:
         bad = y[~np.isfinite(y)]
         if bad.size:
             raise DataError(f"{self.name}: has the label {bad[0]}; labels must be finite")
+        refuse_beyond_int64(y, self.name)
         self.numbers.append(y.astype(np.float64 if y.dtype.kind == "f" else np.int64))
 
     def _append_texts(self, y: np.ndarray) -> None:
