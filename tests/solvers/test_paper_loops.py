@@ -22,7 +22,7 @@ from saddlesvm.rows.layouts import as_rows
 from saddlesvm.runtime.randomness import draw, make_random, shuffle
 from saddlesvm.solvers import DCD, SDCA, Pegasos
 from saddlesvm.solvers.base import Budget
-from saddlesvm.solvers.dcd import EAGER, FEW, RECHECK
+from saddlesvm.solvers.dcd import EAGER, FEW, KINKED_FALL, RECHECK
 from saddlesvm.solvers.pegasos import first_steps
 from support import (
     ALL_LOSSES,
@@ -232,8 +232,8 @@ def test_dcd_is_the_plain_loop_with_shrinking(loss: Loss) -> None:
         estimate, in_order = residual / total, False
         if whole:
             before, known = (known if wholes else math.inf), estimate
-            if is_smooth(loss) and known < before < math.inf:
-                estimate *= math.sqrt(known / before)
+            if known < before < math.inf:
+                estimate *= max(math.sqrt(known / before), 0.0 if is_smooth(loss) else KINKED_FALL)
         elif largest - smallest <= 0.0 or residual / total <= RECHECK * known:
             in_order = order.size < FEW * n
             order, called_back = problem.members.copy(), called_back + 1

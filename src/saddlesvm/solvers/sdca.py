@@ -160,7 +160,7 @@ class SDCA(DualAscent):
             stopping=GAP,
             threshold=0.0,
             passes=np.inf,
-            smooth=False,
+            least_fall=1.0,
         )
 
     def init(self, problem: Problem, seed: int, start: Point | None = None) -> SDCAState:
