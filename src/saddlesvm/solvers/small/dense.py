@@ -266,8 +266,8 @@ class BestPoints:
 
 
 def _inner_products(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the inner products of the rows of two arrays, shape (K,)."""
-    found: np.ndarray = np.matmul(one[:, None, :], other[:, :, None])[:, 0, 0]
+    """Return the inner products of the rows of two arrays."""
+    found: np.ndarray = np.matmul(one[..., None, :], other[..., :, None])[..., 0, 0]
     return found
 
 

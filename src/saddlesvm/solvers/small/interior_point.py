@@ -80,16 +80,17 @@ class InteriorRuns(Runs):
         The problems.
     extended : Small
         The problems with further rows for the l1 norm; the same without one.
-    lower, upper, cost : ndarray of shape (K, k)
-        Bounds of the variables, and the slopes of their terms at zero.
-    counts_up : bool ndarray of shape (K, k)
-        True for a variable that is not negative, or whose term is one line from bound to bound.
+    home, other : ndarray of shape (K, k)
+        Bounds of the variables. Home is zero, or the lower bound of a variable whose term is one
+        line from bound to bound: a variable counts from there, and so keeps its digits near zero.
+    cost : ndarray of shape (K, k)
+        Slopes of the variables' terms at zero.
     ridge : ndarray of shape (K, k), or 0
         Second derivatives of the variables' terms.
-    place : ndarray of shape (K, 4, k)
-        The distances of the variables from their lower and upper bounds, and the slacks p and -q of
-        these bounds. Distances and slacks of upper bounds are negative, so that their products are
-        positive, and the two slacks add up to a slope.
+    place : ndarray of shape (2, 2, K, k)
+        The distances of the variables from home and from their other bounds, and the slacks of
+        these bounds: p of a lower bound, -q of an upper one. A distance and its slack have the same
+        sign, so that their products are positive, and the two slacks add up to a slope.
     w : ndarray of shape (K, m)
         Weights.
     z : ndarray of shape (K, n)
@@ -125,24 +126,22 @@ class InteriorRuns(Runs):
         self.is_one_per_row = bool((up ^ down).all())
         self.step_together = self.is_one_per_row or len(y) == 1
         if self.is_one_per_row:
-            self.counts_up = up
-            self.lower = np.where(up, least, low)
-            self.upper = np.where(up, high, 0.0)
+            self.home = least
+            self.other = np.where(up, high, low)
             self.cost = np.where(up, slope_above, slope_below)
             ridge = np.where(up, ridge_above, ridge_below)
         else:
             [ups] = np.nonzero(up[0])
             [downs] = np.nonzero(down[0])
             self.row_of_variable = np.concatenate([ups, downs])
-            self.counts_up = np.repeat([True, False], [ups.size, downs.size])[None]
-            self.lower = np.concatenate([least[:, ups], low[:, downs]], axis=1)
-            self.upper = np.concatenate([high[:, ups], np.zeros((len(y), downs.size))], axis=1)
+            self.home = np.concatenate([least[:, ups], np.zeros((len(y), downs.size))], axis=1)
+            self.other = np.concatenate([high[:, ups], low[:, downs]], axis=1)
             self.cost = np.concatenate([slope_above[:, ups], slope_below[:, downs]], axis=1)
             ridge = np.concatenate([ridge_above[:, ups], ridge_below[:, downs]], axis=1)
 
         # With the factor C: C phi*(-b / C) has the slopes of phi*, and the C-th part of its bends.
-        self.lower *= small.C
-        self.upper *= small.C
+        self.home *= small.C
+        self.other *= small.C
         self.ridge: Any = 0.0
         if curved:
             self.ridge = ridge / small.C
@@ -155,26 +154,24 @@ class InteriorRuns(Runs):
         """Begin inside the box, for zero weights; variables of `middle` halfway to their bounds."""
         # The others begin near zero, and those of a parabola where it has the slope MIDDLE, or in
         # the middle if that is nearer.
-        size_of_range = self.upper - self.lower
+        span = self.other - self.home
+        size_of_range = np.abs(span)
         near_zero = START * np.minimum(size_of_range, self.small.C)
         t = np.where(middle, MIDDLE * size_of_range, near_zero)
         if self.curved:
             inside = np.minimum(MIDDLE / self.ridge, MIDDLE * size_of_range)
             t = np.where(self.ridge > 0.0, inside, t)
-        b = np.where(self.counts_up, self.lower + t, self.upper - t)
-        slope = self.cost + self.ridge * b
-        size = np.maximum(1.0, np.abs(slope).mean(axis=1, keepdims=True))
-
+        direction = np.copysign(1.0, span)
+        distance = direction * t
+        slope = self.cost + self.ridge * (self.home + distance)
         # Slacks that add up to the slopes.
-        self.place = np.empty((len(t), 4, t.shape[1]))
-        self.place[:, 0] = b - self.lower
-        self.place[:, 1] = b - self.upper
-        self.place[:, 2] = np.maximum(slope, 0.0) + size
-        self.place[:, 3] = np.minimum(slope, 0.0) - size
+        size = np.maximum(1.0, np.abs(slope).mean(axis=1, keepdims=True))
+        slack = direction * (np.maximum(direction * slope, 0.0) + size)
+        self.place = np.array([[distance, distance - span], [slack, slope - slack]])
         if middle.all() and not self.extended.l1:
-            self.begin_at_least_squares(size_of_range, size)
+            self.begin_at_least_squares(span, size)
 
-    def begin_at_least_squares(self, size_of_range: np.ndarray, size: np.ndarray) -> None:
+    def begin_at_least_squares(self, span: np.ndarray, size: np.ndarray) -> None:
         """Begin at the weights of least squares, with one product of distances and slacks for all.
 
         Rows on both sides of their targets then need two thirds of the steps.
@@ -182,27 +179,27 @@ class InteriorRuns(Runs):
         extended = self.extended
         C = extended.C
         # Least squares of the rows' targets, weighted by the ranges, at most 1.
-        weight = np.minimum(size_of_range, C) / size
+        weight = np.minimum(np.abs(span), C) / size
         right = -multiply_rows(self.sum_by_row(weight * self.cost), extended.Z)
         self.w = solve(extended.equations.factors(self.sum_by_row(weight)), right)
         self.z = multiply_rows(self.w, extended.Z.T)
         slope = self.spread_to_variables(self.z) + self.cost
 
-        # The root t of mu / t - mu / (u - t) = slope.
-        rise = slope * size_of_range
+        # The root t of mu / t + mu / (t - span) = slope.
+        rise = slope * span
         mu = CENTRED * np.abs(rise).mean(axis=1, keepdims=True)
         mu = np.maximum(mu, SAME_SLOPES * C)
-        t = size_of_range * (2.0 * mu / (rise + 2.0 * mu + np.hypot(rise, 2.0 * mu)))
-        self.place[:, 0] = t
-        self.place[:, 1] = t - size_of_range
-        self.place[:, 2:] = mu[:, None] / self.place[:, :2]
+        distance = span * (2.0 * mu / (rise + 2.0 * mu + np.hypot(rise, 2.0 * mu)))
+        self.place[0] = distance, distance - span
+        self.place[1] = mu / self.place[0]
 
     def pick(self, chosen: np.ndarray) -> Self:
         """Return some of the runs."""
         some = copy.copy(self)
         some.small = self.small.pick(chosen)
-        for name in ("counts_up", "lower", "upper", "cost", "place", "w", "z", "complementarity"):
+        for name in ("home", "other", "cost", "w", "z", "complementarity"):
             setattr(some, name, getattr(self, name)[chosen])
+        some.place = self.place[:, :, chosen]
         if self.curved:
             some.ridge = self.ridge[chosen]
         return some
@@ -221,24 +218,23 @@ class InteriorRuns(Runs):
         return np.bincount(self.row_of_variable, values[0], self.z.shape[1])[None]
 
     def variables(self) -> np.ndarray:
-        """Return the variables by the bound they count from: near zero they keep their digits."""
-        up = self.place[:, 0] + self.lower
-        return np.where(self.counts_up, up, self.place[:, 1] + self.upper)
+        """Return the variables, shape (K, k)."""
+        return self.home + self.place[0, 0]
 
     def sum_products(self) -> np.ndarray:
         """Return the sums of the products of distances and slacks, shape (K,)."""
-        distances_and_slacks = self.place.reshape(len(self.place), 2, -1)
-        return inner_by_row(distances_and_slacks[:, 0], distances_and_slacks[:, 1])
+        distances, slacks = self.place
+        found: np.ndarray = np.add.reduce(inner_by_row(distances, slacks))
+        return found
 
     def take_step(self) -> np.ndarray:
         """Take a step of each run; return estimates of the gaps at the bounds."""
         Z = self.extended.Z
-        distances = self.place[:, :2]
-        slacks = self.place[:, 2:]
+        distances, slacks = self.place
 
         # The inverse of D = R + p/t + q/(u - t), and the slopes of the variables' terms.
         quotients = slacks / distances
-        weight = quotients[:, 0] + quotients[:, 1]
+        weight = quotients[0] + quotients[1]
         slope = self.spread_to_variables(self.z) + self.cost
         b = self.variables()
         if self.curved:
@@ -259,19 +255,17 @@ class InteriorRuns(Runs):
         dz = multiply_rows(solve(factors, right), Z.T)
         falling = weight * self.spread_to_variables(dz)
         falling += falls
-        falling = falling[:, None]
         relative = falling / distances
-        first_order = slacks * falling
-        mu = self.choose_mu(first_order, relative)
+        mu = self.choose_mu(relative)
 
         # The corrector aims at p t = mu, and takes the predictor's products of second order into
         # account.
+        aim = slacks * falling
         relative -= 1.0
-        aim = first_order
         aim *= relative
         aim += mu
         aim /= distances
-        rises = weight * (aim[:, 0] + aim[:, 1])
+        rises = weight * (aim[0] + aim[1])
         right += multiply_rows(self.sum_by_row(rises), Z)
         dw = solve(factors, right)
         dz = multiply_rows(dw, Z.T)
@@ -280,10 +274,10 @@ class InteriorRuns(Runs):
 
         # What the place moves by: the distances by the rises of their variables.
         step = np.empty(self.place.shape)
-        step[:, :2] = rises[:, None]
+        step[0] = rises
         aim -= slacks
-        quotients *= step[:, :2]
-        np.subtract(aim, quotients, out=step[:, 2:])
+        quotients *= rises
+        np.subtract(aim, quotients, out=step[1])
         self.move(dw, dz, step)
         self.steps += 1
         if self.steps >= MOST_STEPS:
@@ -291,59 +285,50 @@ class InteriorRuns(Runs):
         # The gap of the interior point is larger than the gap at the bounds.
         return self.complementarity / GAP_RATIO
 
-    def choose_mu(self, first_order: np.ndarray, relative: np.ndarray) -> np.ndarray:
-        """Return mu of each run, shape (K, 1, 1), from the predictor's falls of the distances.
+    def choose_mu(self, relative: np.ndarray) -> np.ndarray:
+        """Return mu of each run, shape (K, 1), from the predictor's relative falls of distances.
 
-        They are given times the slacks, and relative to the distances.
+        The products shrink to the power 3/2 of the share that the predictor leaves of them: the
+        cube of what it leaves of the distances if it leaves as much of the slacks.
         """
-        falls = flatten(relative)
-        first_order = flatten(first_order)
-        predicted = (
-            self.complementarity.tolist(),
-            np.add.reduce(first_order, axis=1).tolist(),
-            inner_by_row(first_order, falls).tolist(),
-            np.minimum.reduce(falls, axis=1).tolist(),
-            np.maximum.reduce(falls, axis=1).tolist(),
-        )
-        n_products = 2.0 * self.upper.shape[1]
-        mus = [target_complementarity(*run) / n_products for run in zip(*predicted, strict=True)]
-        return np.array(mus)[:, None, None]
+        falls = np.maximum.reduce(relative, axis=(0, 2))
+        slack_falls = 1.0 - np.minimum.reduce(relative, axis=(0, 2))
+        left = (1.0 - longest_step(falls)) * (1.0 - longest_step(slack_falls))
+        n_products = 2.0 * self.home.shape[1]
+        mu: np.ndarray = self.complementarity * left**1.5 / n_products
+        return mu[:, None]
 
     def move(self, dw: np.ndarray, dz: np.ndarray, step: np.ndarray) -> None:
-        """Move along a step as far as the bounds allow."""
-        # The step stops short of the nearest bound, so that distances and slacks keep their signs.
-        least = np.minimum.reduce(flatten(step / self.place), axis=1).tolist()
-        length = np.array([min(1.0, INSIDE * longest_step(each)) for each in least])[:, None]
-        dw *= length
-        dz *= length
-        step *= length[:, None]
-        self.w = self.w + dw
-        self.z = self.z + dz
+        """Move along a step as far as the bounds allow: the variables, and the weights and slacks.
+
+        Both lengths stop short of the nearest bound, so that distances and slacks keep their signs.
+        """
+        falls = -np.minimum.reduce(step / self.place, axis=(1, 3))
+        lengths = longest_step(falls)[:, :, None]
+        step *= lengths[:, None]
         self.place = self.place + step
+        self.w = self.w + lengths[1] * dw
+        self.z = self.z + lengths[1] * dz
         self.complementarity = self.sum_products()
 
     def snap_to_bounds(self) -> np.ndarray:
         """Return the variables, with those that tend to a bound put to it."""
-        place = self.place
-        up = self.counts_up
-        size_of_range = self.upper - self.lower
-        # Distances from zero, and the slacks there and at the other bound.
-        t = np.where(up, place[:, 0], -place[:, 1])
-        slack = np.where(up, place[:, 2], -place[:, 3])
-        other_slack = np.where(up, -place[:, 3], place[:, 2])
+        from_home = self.place[0, 0]
+        span = self.other - self.home
+        slack, other_slack = np.abs(self.place[1])
 
         # Strict complementarity: near the optimum either the distance or the slack goes to zero. A
         # variable tends to a bound if its distance, as a share of its range, is below the slack. At
-        # zero the largest share of all variables stands for the range: all are far below their
+        # home the largest share of all variables stands for the range: all are far below their
         # other bounds if the rows are long.
-        share = t / size_of_range
-        is_zero = share < slack * share.max(axis=1, keepdims=True)
+        share = from_home / span
+        is_home = share < slack * share.max(axis=1, keepdims=True)
         is_at_other = 1.0 - share < other_slack
-        put = np.where(is_zero, 0.0, np.where(is_at_other, size_of_range, t))
+        put = np.where(is_home, 0.0, np.where(is_at_other, span, from_home))
         if self.curved:
             # Variables of parabolas stay where they are.
-            put = np.where(self.ridge > 0.0, t, put)
-        return np.where(up, self.lower + put, self.upper - put)
+            put = np.where(self.ridge > 0.0, from_home, put)
+        return self.home + put
 
     def point(self) -> RunPoints:
         """Return weights and the rows' dual variables, zero or at a bound if they tend to it."""
@@ -361,7 +346,7 @@ class InteriorRuns(Runs):
     def count_active(self) -> int:
         """Return how many variables tend to no bound: the rows on the margin."""
         b = self.snap_to_bounds()
-        return int(np.count_nonzero((b > self.lower) & (b < self.upper)))
+        return int(np.count_nonzero((b != self.home) & (b != self.other)))
 
 
 def pieces_of_rows(
@@ -412,38 +397,9 @@ def conjugate_pieces(
     return np.where(is_open, farthest, ends), slope, ridge
 
 
-def flatten(values: np.ndarray) -> np.ndarray:
-    """Return the values of each run as one row: NumPy reduces one axis in less time than two."""
-    return values.reshape(len(values), -1)
+def longest_step(falls: np.ndarray) -> np.ndarray:
+    """Return the longest steps, 1 at most, that leave a little of each value.
 
-
-def longest_step(least: float) -> float:
-    """Return the longest step, about 1 at most, that keeps the signs of values but for rounding.
-
-    `least` is the least quotient of a change and its value.
+    `falls` are the largest falls of values at a whole step, relative to them.
     """
-    return 1.0 / max(-least, INSIDE)
-
-
-def target_complementarity(
-    total: float, first: float, second: float, least: float, largest: float
-) -> float:
-    """Return the sum that the products of distances and slacks should have after a step.
-
-    Mehrotra's rule: the cube of the share that the predictor would leave.
-
-    Parameters
-    ----------
-    total, first, second : float
-        The sums of the products, and of the products times the first and the second power of the
-        relative falls of the distances.
-    least, largest : float
-        The least and the largest of these falls; a fall f of a distance is 1 - f of its slack.
-    """
-    length = longest_step(-largest)
-    slack_length = longest_step(least - 1.0)
-    # The product of a distance and its slack times (1 - length f) (1 - slack_length (1 - f)).
-    rest = 1.0 - slack_length
-    left = rest * total + (slack_length - rest * length) * first - slack_length * length * second
-    left /= total or 1.0
-    return total * left * left * left
+    return INSIDE / np.maximum(falls, INSIDE)
