@@ -300,6 +300,7 @@ class SmallEquations:
     """
 
     def __init__(self, Z: np.ndarray, penalty: np.ndarray) -> None:
+        self.penalty = penalty
         self.exact = Precision(Z, penalty)
         self.Z = self.exact.Z
 
@@ -312,14 +313,14 @@ class SmallEquations:
         low, high = SINGLE_SIZES
         in_range = low < float(norms.max()) < high
         # A zero in P would leave a matrix without the identity that covers its rounding.
-        if not in_range or not self.exact.penalty.all():
+        if not in_range or not self.penalty.all():
             return None
         return norms + low
 
     @cached_property
     def single(self) -> Precision:
         """The rows in single precision."""
-        return Precision(self.Z.astype(np.float32), self.exact.penalty.astype(np.float32))
+        return Precision(self.Z.astype(np.float32), self.penalty.astype(np.float32))
 
     def factors(self, bends: np.ndarray) -> list[np.ndarray]:
         """Return the Cholesky factors of the matrices of runs, of either precision.
@@ -348,12 +349,17 @@ class Precision:
     Z : ndarray of shape (n, m)
     penalty : ndarray of shape (m,)
         The diagonal of P.
+
+    Attributes
+    ----------
+    penalty : ndarray of shape (m, m)
+        P.
     """
 
     def __init__(self, Z: np.ndarray, penalty: np.ndarray) -> None:
         self.has_few_columns = Z.shape[1] <= FEW_COLUMNS
         self.Z = np.asfortranarray(Z) if self.has_few_columns else Z
-        self.penalty = penalty
+        self.penalty = np.diag(penalty)
 
     def factors(self, bends: np.ndarray) -> list[np.ndarray]:
         """Return the factors for second derivatives of shape (K, n)."""
@@ -363,8 +369,7 @@ class Precision:
             matrices = np.matmul(bends[:, None] * self.Z.T, self.Z)
         else:
             matrices = np.array([self._product(bend) for bend in bends])
-        # The diagonals of all matrices, as a view.
-        matrices.reshape(len(bends), -1)[:, :: self.penalty.size + 1] += self.penalty
+        matrices += self.penalty
         return [factorize(matrix) for matrix in matrices]
 
     def _product(self, bend: np.ndarray) -> np.ndarray:

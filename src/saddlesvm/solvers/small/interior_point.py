@@ -87,7 +87,7 @@ class InteriorRuns(Runs):
         Slopes of the variables' terms at zero.
     ridge : ndarray of shape (K, k), or 0
         Second derivatives of the variables' terms.
-    place : ndarray of shape (2, 2, K, k)
+    distances, slacks : ndarray of shape (2, K, k)
         The distances of the variables from home and from their other bounds, and the slacks of
         these bounds: p of a lower bound, -q of an upper one. A distance and its slack have the same
         sign, so that their products are positive, and the two slacks add up to a slope.
@@ -110,9 +110,10 @@ class InteriorRuns(Runs):
 
         # The bounds of each row's dual variable, and the slope and the second derivative of its
         # conjugate below and above zero.
-        lower, upper = small.methods.bounds(small.loss, y, small.s)
-        low, slope_below, ridge_below = pieces_of_rows(small, lower, -1.0)
-        high, slope_above, ridge_above = pieces_of_rows(small, upper, 1.0)
+        ends, slopes, ridges = pieces_of_rows(small)
+        low, high = ends
+        slope_below, slope_above = slopes
+        ridge_below, ridge_above = ridges
 
         # A dual variable of both signs whose conjugate is one line stays one variable; any other
         # row has a variable for each sign that its dual variable may have.
@@ -165,9 +166,10 @@ class InteriorRuns(Runs):
         distance = direction * t
         slope = self.cost + self.ridge * (self.home + distance)
         # Slacks that add up to the slopes.
-        size = np.maximum(1.0, np.abs(slope).mean(axis=1, keepdims=True))
+        size = np.maximum(1.0, mean_size(slope))
         slack = direction * (np.maximum(direction * slope, 0.0) + size)
-        self.place = np.array([[distance, distance - span], [slack, slope - slack]])
+        self.distances = np.array([distance, distance - span])
+        self.slacks = np.array([slack, slope - slack])
         if middle.all() and not self.extended.l1:
             self.begin_at_least_squares(span, size)
 
@@ -187,11 +189,10 @@ class InteriorRuns(Runs):
 
         # The root t of mu / t + mu / (t - span) = slope.
         rise = slope * span
-        mu = CENTRED * np.abs(rise).mean(axis=1, keepdims=True)
-        mu = np.maximum(mu, SAME_SLOPES * C)
+        mu = np.maximum(CENTRED * mean_size(rise), SAME_SLOPES * C)
         distance = span * (2.0 * mu / (rise + 2.0 * mu + np.hypot(rise, 2.0 * mu)))
-        self.place[0] = distance, distance - span
-        self.place[1] = mu / self.place[0]
+        self.distances = np.array([distance, distance - span])
+        self.slacks = mu / self.distances
 
     def pick(self, chosen: np.ndarray) -> Self:
         """Return some of the runs."""
@@ -199,7 +200,8 @@ class InteriorRuns(Runs):
         some.small = self.small.pick(chosen)
         for name in ("home", "other", "cost", "w", "z", "complementarity"):
             setattr(some, name, getattr(self, name)[chosen])
-        some.place = self.place[:, :, chosen]
+        some.distances = self.distances[:, chosen]
+        some.slacks = self.slacks[:, chosen]
         if self.curved:
             some.ridge = self.ridge[chosen]
         return some
@@ -219,21 +221,21 @@ class InteriorRuns(Runs):
 
     def variables(self) -> np.ndarray:
         """Return the variables, shape (K, k)."""
-        return self.home + self.place[0, 0]
+        return self.home + self.distances[0]
 
     def sum_products(self) -> np.ndarray:
         """Return the sums of the products of distances and slacks, shape (K,)."""
-        distances, slacks = self.place
-        found: np.ndarray = np.add.reduce(inner_by_row(distances, slacks))
+        found: np.ndarray = np.add.reduce(inner_by_row(self.distances, self.slacks))
         return found
 
     def take_step(self) -> np.ndarray:
         """Take a step of each run; return estimates of the gaps at the bounds."""
         Z = self.extended.Z
-        distances, slacks = self.place
+        slacks = self.slacks
 
         # The inverse of D = R + p/t + q/(u - t), and the slopes of the variables' terms.
-        quotients = slacks / distances
+        inverse = 1.0 / self.distances
+        quotients = slacks * inverse
         weight = quotients[0] + quotients[1]
         slope = self.spread_to_variables(self.z) + self.cost
         b = self.variables()
@@ -255,7 +257,7 @@ class InteriorRuns(Runs):
         dz = multiply_rows(solve(factors, right), Z.T)
         falling = weight * self.spread_to_variables(dz)
         falling += falls
-        relative = falling / distances
+        relative = falling * inverse
         mu = self.choose_mu(relative)
 
         # The corrector aims at p t = mu, and takes the predictor's products of second order into
@@ -264,7 +266,7 @@ class InteriorRuns(Runs):
         relative -= 1.0
         aim *= relative
         aim += mu
-        aim /= distances
+        aim *= inverse
         rises = weight * (aim[0] + aim[1])
         right += multiply_rows(self.sum_by_row(rises), Z)
         dw = solve(factors, right)
@@ -272,13 +274,11 @@ class InteriorRuns(Runs):
         rises -= falls
         rises -= weight * self.spread_to_variables(dz)
 
-        # What the place moves by: the distances by the rises of their variables.
-        step = np.empty(self.place.shape)
-        step[0] = rises
-        aim -= slacks
+        # The distances rise as their variables; what the slacks rise by follows.
         quotients *= rises
-        np.subtract(aim, quotients, out=step[1])
-        self.move(dw, dz, step)
+        aim -= slacks
+        aim -= quotients
+        self.move(dw, dz, rises, aim)
         self.steps += 1
         if self.steps >= MOST_STEPS:
             return np.full(len(self.w), np.nan)
@@ -298,24 +298,27 @@ class InteriorRuns(Runs):
         mu: np.ndarray = self.complementarity * left**1.5 / n_products
         return mu[:, None]
 
-    def move(self, dw: np.ndarray, dz: np.ndarray, step: np.ndarray) -> None:
+    def move(
+        self, dw: np.ndarray, dz: np.ndarray, rises: np.ndarray, slack_rises: np.ndarray
+    ) -> None:
         """Move along a step as far as the bounds allow: the variables, and the weights and slacks.
 
         Both lengths stop short of the nearest bound, so that distances and slacks keep their signs.
         """
-        falls = -np.minimum.reduce(step / self.place, axis=(1, 3))
-        lengths = longest_step(falls)[:, :, None]
-        step *= lengths[:, None]
-        self.place = self.place + step
-        self.w = self.w + lengths[1] * dw
-        self.z = self.z + lengths[1] * dz
+        length = longest_step(-np.minimum.reduce(rises / self.distances, axis=(0, 2)))[:, None]
+        self.distances = self.distances + length * rises
+        length = longest_step(-np.minimum.reduce(slack_rises / self.slacks, axis=(0, 2)))[:, None]
+        slack_rises *= length
+        self.slacks = self.slacks + slack_rises
+        self.w = self.w + length * dw
+        self.z = self.z + length * dz
         self.complementarity = self.sum_products()
 
     def snap_to_bounds(self) -> np.ndarray:
         """Return the variables, with those that tend to a bound put to it."""
-        from_home = self.place[0, 0]
+        from_home = self.distances[0]
         span = self.other - self.home
-        slack, other_slack = np.abs(self.place[1])
+        slack, other_slack = np.abs(self.slacks)
 
         # Strict complementarity: near the optimum either the distance or the slack goes to zero. A
         # variable tends to a bound if its distance, as a share of its range, is below the slack. At
@@ -349,33 +352,36 @@ class InteriorRuns(Runs):
         return int(np.count_nonzero((b != self.home) & (b != self.other)))
 
 
-def pieces_of_rows(
-    small: Small, bounds: np.ndarray, sign: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the :func:`conjugate_pieces` on the side of a sign, with the rows of the l1 norm."""
+def pieces_of_rows(small: Small) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the :func:`conjugate_pieces` below and above zero, with the rows of the l1 norm."""
     y = small.y
-    ends = np.broadcast_to(bounds, y.shape)
-    ends, slope, ridge = conjugate_pieces(small, y, ends, is_smooth(small.loss))
+    lower, upper = small.methods.bounds(small.loss, y, small.s)
+    ends = np.empty((2, *y.shape))
+    ends[0] = lower
+    ends[1] = upper
+    ends, slope, ridge = conjugate_pieces(small, ends, is_smooth(small.loss))
     if small.l1:
         # The loss of these rows is the absolute value, whose conjugate is zero up to its bounds.
-        bound = np.full((len(y), small.Z.shape[1]), small.l1 / small.C)
+        bound = np.full((2, len(y), small.Z.shape[1]), small.l1 / small.C)
+        bound[0] *= -1.0
         zero = np.zeros(bound.shape)
-        ends = np.hstack([ends, sign * bound])
-        slope = np.hstack([slope, zero])
-        ridge = np.hstack([ridge, zero])
+        ends = np.concatenate([ends, bound], axis=2)
+        slope = np.concatenate([slope, zero], axis=2)
+        ridge = np.concatenate([ridge, zero], axis=2)
     return ends, slope, ridge
 
 
 def conjugate_pieces(
-    small: Small, y: np.ndarray, ends: np.ndarray, curved: bool
+    small: Small, ends: np.ndarray, curved: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the conjugates between zero and the bounds of the dual variables on one side.
+    """Return the conjugates between zero and the bounds of the dual variables, on either side.
 
-    The bounds, the slopes at zero and the second derivatives, all of shape (K, n). A bound that is
-    infinite is replaced by twice the largest value that an optimum can have: a parabola of second
-    derivative r is ``r a^2 / 2`` at its multiplier a, and no more than the losses of all rows at
-    zero weights.
+    The bounds, the slopes at zero and the second derivatives, all of shape (2, K, n). A bound that
+    is infinite is replaced by twice the largest value that an optimum can have: a parabola of
+    second derivative r is ``r a^2 / 2`` at its multiplier a, and no more than the losses of all
+    rows at zero weights.
     """
+    y = small.y
     conjugate = small.methods.conjugate
     zero = np.zeros(ends.shape)
     if not curved:
@@ -392,9 +398,15 @@ def conjugate_pieces(
     ridge = np.where(trial != 0.0, 4.0 * (whole - 2.0 * half) / trial**2, 0.0)
     slope = np.where(trial != 0.0, whole / trial - 0.5 * ridge * trial, 0.0)
     # An optimum has r a^2 / 2 <= the losses at zero weights: no step needs to go to twice that a.
-    losses = small.add_losses(zero)[:, None]
+    losses = small.add_losses(np.zeros(y.shape))[:, None]
     farthest = np.sign(ends) * 2.0 * np.sqrt(2.0 * losses / ridge)
     return np.where(is_open, farthest, ends), slope, ridge
+
+
+def mean_size(values: np.ndarray) -> np.ndarray:
+    """Return the mean absolute value of each run, shape (K, 1)."""
+    total: np.ndarray = np.add.reduce(np.abs(values), axis=1, keepdims=True)
+    return total / values.shape[1]
 
 
 def longest_step(falls: np.ndarray) -> np.ndarray:
