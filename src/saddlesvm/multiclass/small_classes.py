@@ -51,22 +51,20 @@ def solve_classes(
     """
     # Nothing is compiled here: the plain clock tells the time.
     began = perf_counter()
-    members = problem.members
     # The labels of problem k are row k of y; row weights likewise, if any problem has its own.
-    y = np.array([sub.y[members] for sub in subs], dtype=np.float64)
+    y = np.array([problem.gather(sub.y) for sub in subs], dtype=np.float64)
     weights = None
     if common_weights is not None or any(sub.factor != 1.0 for sub in subs):
         weights = np.ones(y.shape)
         for k, sub in enumerate(subs):
             own = sub.row_weights(common_weights)
             if own is not None:
-                weights[k] = own[members]
+                weights[k] = problem.gather(own)
 
     # The solver of a single small problem, with one more axis for the problems.
     with blas_for(0.0), np.errstate(all="ignore"):
-        small = Small(problem)
-        several = small.replace_labels(y, 1.0 if weights is None else weights)
-        best = solve_together(phase, several, EAGERNESS * limits.tol, MOST_STEPS)
+        small = Small(problem, y, 1.0 if weights is None else weights)
+        best = solve_together(phase, small, EAGERNESS * limits.tol, MOST_STEPS)
         W = small.feature_weights(best.u)
         solved = perf_counter()
         certificates = certificates_of(problem, small.rows, y, weights, W, best.a)

@@ -62,6 +62,15 @@ class RunPoints(NamedTuple):
 class Small:
     """The rows that take part in K problems as one matrix, with labels and weights for each.
 
+    Parameters
+    ----------
+    problem : Problem
+        One of the problems.
+    y : ndarray of shape (K, n), optional
+        The labels of all; by default those of `problem` alone.
+    s : ndarray of shape (K, n) or 1.0, optional
+        The row weights of all, if `y` is given.
+
     Attributes
     ----------
     Z : ndarray of shape (n, m)
@@ -82,14 +91,17 @@ class Small:
         Number of rows.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        terms = problem.member_terms
+    def __init__(self, problem: Problem, y: np.ndarray | None = None, s: Any = 1.0) -> None:
+        if y is None:
+            terms = problem.member_terms
+            y = terms.y[None]
+            s = terms.weights[None] if terms.weights.size else 1.0
         self.problem = problem
         self.C = problem.C
         self.loss = problem.loss
-        self.y = terms.y[None]
-        self.size = int(terms.y.size)
-        self.s: Any = terms.weights[None] if terms.weights.size else 1.0
+        self.y = y
+        self.size = y.shape[1]
+        self.s = s
         self.methods: ArrayMethods = methods_of(problem.loss)
         rows = problem.X.float64_matrix()
         if self.size < rows.shape[0]:
@@ -120,13 +132,6 @@ class Small:
         self.equations = SmallEquations(Z, self.penalty)
         self.Z: np.ndarray = self.equations.Z
 
-    def replace_labels(self, y: np.ndarray, s: np.ndarray | float) -> Small:
-        """Return the problems over the same rows with labels and weights of shape (K, n)."""
-        several = copy.copy(self)
-        several.y = y
-        several.s = s
-        return several
-
     def add_unit_rows(self) -> Small:
         """Return the problems with the l1 norm as losses of further rows, one for each weight."""
         if not self.l1:
@@ -140,10 +145,11 @@ class Small:
 
     def pick(self, chosen: np.ndarray) -> Small:
         """Return some of several problems side by side."""
-        weights = self.s
-        if np.ndim(weights) == 2:
-            weights = weights[chosen]
-        return self.replace_labels(self.y[chosen], weights)
+        some = copy.copy(self)
+        some.y = self.y[chosen]
+        if np.ndim(self.s) == 2:
+            some.s = self.s[chosen]
+        return some
 
     def weights(self, alpha: np.ndarray) -> np.ndarray:
         """Return ``w(alpha)`` in the coordinates of `Z`; zero for a free intercept."""
@@ -201,20 +207,23 @@ class Small:
             # R* is zero if no pull is stronger than l1, and infinite beyond.
             strongest = np.abs(self.C * (a @ self.Z)).max(axis=1, keepdims=True)
             a = a * np.minimum(1.0, self.l1 / strongest)
-            charged = self.l1 * np.abs(u).sum(axis=1)
+            charged = self.l1 * np.add.reduce(np.abs(u), axis=1)
             conjugate_of_pull: Any = 0.0
         else:
             pull = self.weights(a)
-            charged = 0.5 * ((u * u) @ self.penalty)
-            conjugate_of_pull = 0.5 * (pull * pull).sum(axis=1)
+            charged = 0.5 * inner_by_row(u, self.penalty * u)
+            conjugate_of_pull = 0.5 * inner_by_row(pull, pull)
         # P = R(w) + C sum s phi(z), and D = -R*(v) - C sum s phi*(-a / s).
-        conjugates: Any = self.methods.conjugate(self.loss, a, self.y, self.s).sum(axis=1)
+        conjugates = self.methods.conjugate(self.loss, a, self.y, self.s)
+        conjugate: Any = np.add.reduce(conjugates, axis=1)
         primal: Any = primal_of(self.C, self.add_losses(z), charged)
-        return RunPoints(u, a, primal, dual_of(self.C, conjugates, conjugate_of_pull))
+        return RunPoints(u, a, primal, dual_of(self.C, conjugate, conjugate_of_pull))
 
     def add_losses(self, z: np.ndarray) -> np.ndarray:
         """Return ``sum_i s_i phi_i(z_i)`` of each run."""
-        return (self.s * self.methods.value(self.loss, z, self.y)).sum(axis=1)
+        losses: np.ndarray = self.s * self.methods.value(self.loss, z, self.y)
+        found: np.ndarray = np.add.reduce(losses, axis=1)
+        return found
 
 
 class BestPoints:
