@@ -8,10 +8,9 @@ import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import DATA_ARGUMENT, IMPORT, JSON, LAMBDA, reading_options
+from saddlesvm.cli.options import DATA_ARGUMENT, IMPORT, JSON, LAMBDA, READING_OPTIONS, take_reading
 from saddlesvm.cli.values import MODEL
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
     from saddlesvm.estimators.base import Estimator
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     "--tol", type=float, metavar="GAP", help="Exit with 3 if the relative gap is larger than this."
 )
 @IMPORT
-@reading_options()
+@READING_OPTIONS
 @JSON
 def command(
     *,
@@ -46,8 +45,8 @@ def command(
     lam: float | None,
     refine: int,
     tol: float | None,
-    reading: Reading,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Prove how far a model is from the optimum on some data."""
     from saddlesvm.cli.facts import describe_certificate, describe_data
@@ -67,7 +66,7 @@ def command(
         )
 
     # The certificates of the sub-problems, on these data with the model's or the given C.
-    table = preparation.read(data, reading)
+    table = preparation.read(data, take_reading(given))
     y = None if entry.task == "novelty" else labels_of(table)
     weights = table.sample_weight
     if entry.linear:

@@ -11,10 +11,9 @@ import click
 from saddlesvm.cli import INTERRUPTED, OK
 from saddlesvm.cli.command import declare
 from saddlesvm.cli.console import print_error
-from saddlesvm.cli.options import JSON, reading_options
+from saddlesvm.cli.options import JSON, READING_OPTIONS, take_reading
 from saddlesvm.cli.values import DATA
 from saddlesvm.data.errors import DataError
-from saddlesvm.data.reading import Reading
 
 
 def check_sources(
@@ -44,7 +43,7 @@ def check_sources(
     show_default=True,
     help="Memory for the rows during the conversion.",
 )
-@reading_options()
+@READING_OPTIONS
 @JSON
 def command(
     *,
@@ -52,8 +51,8 @@ def command(
     store: str,
     dtype: str | None,
     memory: str,
-    reading: Reading,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Write data files into one store, for fast and repeated training."""
     from saddlesvm.cli.info import describe_store
@@ -61,6 +60,7 @@ def command(
     from saddlesvm.data.conversion import convert_sources
     from saddlesvm.rows.memory_plan import memory_bytes
 
+    reading = take_reading(given)
     for column, kind in reading.columns:
         raise DataError(
             f"--columns {column}={kind}: a store holds numbers, and NAME=drop leaves a column out; "

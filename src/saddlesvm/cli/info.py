@@ -9,7 +9,7 @@ import click
 
 from saddlesvm.cli import OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import IMPORT, JSON, reading_options
+from saddlesvm.cli.options import IMPORT, JSON, READING_OPTIONS, take_reading
 from saddlesvm.cli.values import DATA
 from saddlesvm.data.reading import Reading
 
@@ -26,9 +26,9 @@ CLASSES_SHOWN = 1_000  # classes up to which a store's are listed (guessed)
 )
 @click.argument("source", type=DATA, metavar="MODEL|DATA")
 @IMPORT
-@reading_options()
+@READING_OPTIONS
 @JSON
-def command(*, source: str, reading: Reading, as_json: bool) -> int:
+def command(*, source: str, as_json: bool, **given: Any) -> int:
     """Describe a model or a data set."""
     from saddlesvm.cli.rows import is_saved_model
     from saddlesvm.cli.show import show
@@ -40,7 +40,7 @@ def command(*, source: str, reading: Reading, as_json: bool) -> int:
     elif is_store(source):
         facts = {"store": describe_store(Store(source), source)}
     else:
-        facts = describe_rows(source, reading)
+        facts = describe_rows(source, take_reading(given))
     show(facts, as_json)
     return OK
 

@@ -6,16 +6,14 @@ None, and the estimator keeps its own default.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
 
-from saddlesvm.cli.command import Decorator, combine
+from saddlesvm.cli.command import combine
 from saddlesvm.cli.values import DATA, KINDS, SETTING
 from saddlesvm.data.reading import Reading
 from saddlesvm.runtime.option_names import INTERCEPTS, MISSING_VALUES, PENALTY_NAMES
@@ -29,46 +27,17 @@ INDEX_BASES = {"auto": "auto", "0": True, "1": False}
 DATA_ARGUMENT = click.argument("data", type=DATA, metavar="DATA")
 
 
-def gather(name: str, make: Callable[[dict[str, Any]], object], *options: Decorator) -> Decorator:
-    """Declare options whose values the command gets as one argument.
-
-    Parameters
-    ----------
-    name : str
-        The name of the argument.
-    make : callable
-        Makes its value of the values of the options by name.
-    *options : decorators
-    """
-
-    def decorate(function: Any) -> Any:
-        @functools.wraps(function)
-        def call(**values: Any) -> int:
-            given = {option: values.pop(option) for option in gathered}
-            return int(function(**{name: make(given)}, **values))
-
-        # Click keeps the options of a function in a list, the last one first.
-        before = len(getattr(call, "__click_params__", ()))
-        declared = combine(*options)(call)
-        gathered = [
-            str(option.name) for option in declared.__click_params__[before:] if option.expose_value
-        ]
-        return declared
-
-    return decorate
-
-
-def make_reading(given: dict[str, Any]) -> Reading:
-    """Return how the rows are read."""
+def take_reading(given: dict[str, Any]) -> Reading:
+    """Return how the rows are read, and take its options out of those of a command."""
     # Columns to leave out have a field of their own, so that the other columns may be numbers.
     kinds = given.pop("columns")
-    dropped = tuple(name for name, kind in kinds if kind == "drop")
     return Reading(
-        columns=tuple(pair for pair in kinds if pair[1] != "drop"),
-        drop_columns=dropped,
+        label=given.pop("label"),
         header=HEADERS[given.pop("header")],  # type: ignore[arg-type]
         zero_based=INDEX_BASES[given.pop("zero_based")],  # type: ignore[arg-type]
-        **given,
+        missing=given.pop("missing", None),
+        drop_columns=tuple(name for name, kind in kinds if kind == "drop"),
+        columns=tuple(pair for pair in kinds if pair[1] != "drop"),
     )
 
 
@@ -96,43 +65,31 @@ LABEL = click.option(
 )
 
 
-def reading_options(*further: Decorator) -> Decorator:
-    """Declare the options of reading; the command gets their values as `reading`.
-
-    Parameters
-    ----------
-    *further : decorators
-        Options whose parameters are fields of :class:`Reading`, too, such as ``--missing``.
-    """
-    return gather(
-        "reading",
-        make_reading,
-        LABEL,
-        click.option(
-            "--columns",
-            type=KINDS,
-            default=(),
-            help="Kinds of columns: zip=category,note=text,id=drop.",
-        ),
-        click.option(
-            "--header",
-            type=click.Choice(list(HEADERS)),
-            default="auto",
-            metavar="HOW",
-            help="The first line has names: yes, no or auto (default).",
-        ),
-        click.option(
-            "--index-base",
-            "zero_based",
-            type=click.Choice(list(INDEX_BASES)),
-            default="auto",
-            metavar="N",
-            help="First index in LIBSVM text: 0, 1 or auto (default).",
-        ),
-        *further,
-    )
-
-
+# :func:`take_reading` takes their values.
+READING_OPTIONS = combine(
+    LABEL,
+    click.option(
+        "--columns",
+        type=KINDS,
+        default=(),
+        help="Kinds of columns: zip=category,note=text,id=drop.",
+    ),
+    click.option(
+        "--header",
+        type=click.Choice(list(HEADERS)),
+        default="auto",
+        metavar="HOW",
+        help="The first line has names: yes, no or auto (default).",
+    ),
+    click.option(
+        "--index-base",
+        "zero_based",
+        type=click.Choice(list(INDEX_BASES)),
+        default="auto",
+        metavar="N",
+        help="First index in LIBSVM text: 0, 1 or auto (default).",
+    ),
+)
 TRAINING_OPTIONS = combine(
     DATA_ARGUMENT,
     click.option("--test", type=DATA, help="Data to measure the error on."),
@@ -142,13 +99,12 @@ TRAINING_OPTIONS = combine(
         metavar="SHARE",
         help="Hold out this share of the rows.",
     ),
-    reading_options(
-        click.option(
-            "--missing",
-            type=click.Choice(MISSING_VALUES),
-            metavar="HOW",
-            help="Missing values: error, drop, mean or median.",
-        )
+    READING_OPTIONS,
+    click.option(
+        "--missing",
+        type=click.Choice(MISSING_VALUES),
+        metavar="HOW",
+        help="Missing values: error, drop, mean or median.",
     ),
     click.option("--standardize", is_flag=True, help="Scale features to mean 0 and variance 1."),
 )
@@ -164,7 +120,8 @@ IMPORT = click.option(
 LAMBDA = click.option(
     "--lambda", "lam", type=float, metavar="LAMBDA", help="Lambda = 1 / (C n), in place of C."
 )
-OF_MODELS = (
+# Those that were given are parameters of the estimator, see :func:`keep_given`.
+MODEL_OPTIONS = combine(
     click.option(
         "--loss", metavar="LOSS", help=f"{CLASSIFICATION_LOSSES}; for targets {REGRESSION_LOSSES}"
     ),
@@ -206,14 +163,3 @@ OF_MODELS = (
         "--memory", metavar="BYTES", help="Train block by block in this memory, as in 512M."
     ),
 )
-
-
-def model_options(*further: Decorator) -> Decorator:
-    """Declare the options of a model; the command gets the given values as a dict, `asked`.
-
-    Parameters
-    ----------
-    *further : decorators
-        Options of the command that stand first in the help: C, or the ends of a path.
-    """
-    return gather("asked", keep_given, *further, *OF_MODELS)

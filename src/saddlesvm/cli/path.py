@@ -8,9 +8,8 @@ import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import JSON, TRAINING_OPTIONS, model_options
+from saddlesvm.cli.options import JSON, MODEL_OPTIONS, TRAINING_OPTIONS, keep_given, take_reading
 from saddlesvm.cli.values import ENDS, OUTPUT
-from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +42,7 @@ Errors = dict[str, tuple["np.ndarray", "np.ndarray"]]
     type=ENDS,
     help="Smallest and largest lambda = 1 / (C n), in place of C.",
 )
-@model_options()
+@MODEL_OPTIONS
 @click.option("--model", "model_path", type=OUTPUT, help="Write the model of the chosen C here.")
 @JSON
 def command(
@@ -55,10 +54,9 @@ def command(
     gap: float | None,
     ends: tuple[float, float] | None,
     lam: tuple[float, float] | None,
-    reading: Reading,
-    asked: dict[str, Any],
     model_path: str | None,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Fit every C between two ends with a proof, and choose one by held-out rows."""
     from saddlesvm.cli.models import choose_entry, make_estimator
@@ -69,6 +67,8 @@ def command(
     from saddlesvm.estimators.training_data import labels_of
     from saddlesvm.fit.outcome import Outcome
 
+    reading = take_reading(given)
+    asked = keep_given(given)
     entry = choose_entry(asked)
     # Say before the fits that the model cannot be saved.
     if standardize and model_path is not None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from saddlesvm.cli import OK
 from saddlesvm.cli.command import declare
 from saddlesvm.cli.console import printable_label, write_output
-from saddlesvm.cli.options import DATA_ARGUMENT, IMPORT, reading_options
+from saddlesvm.cli.options import DATA_ARGUMENT, IMPORT, READING_OPTIONS, take_reading
 from saddlesvm.cli.values import DATA, LINES, MODEL
 from saddlesvm.data.errors import DataError, atomic_write
-from saddlesvm.data.reading import Reading
 
 if TYPE_CHECKING:
     from typing import IO
@@ -49,7 +48,7 @@ LABELS_SHOWN = 5  # labels in a message
 )
 @click.option("-o", "--output", type=LINES, help="Write to this file instead of standard output.")
 @IMPORT
-@reading_options()
+@READING_OPTIONS
 def command(
     *,
     model_path: str,
@@ -58,7 +57,7 @@ def command(
     probabilities: bool,
     proven: str | None,
     output: str | None,
-    reading: Reading,
+    **given: Any,
 ) -> int:
     """Print the predictions of a model, one line for each row."""
     import numpy as np
@@ -80,6 +79,7 @@ def command(
             f"{model_path}: is a {type(model).__name__}; --proven is for linear classifiers: "
             "leave it out"
         )
+    reading = take_reading(given)
     # A prediction for every row: rows with missing values may not be left out.
     table = preparation.read(data, reading, every_row=True)
     if proven is not None:

@@ -6,13 +6,13 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from saddlesvm.cli import OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import DATA_ARGUMENT, JSON, reading_options
+from saddlesvm.cli.options import DATA_ARGUMENT, JSON, READING_OPTIONS, take_reading
 from saddlesvm.cli.values import MODEL, OUTPUT
 from saddlesvm.data.errors import DataError, atomic_write
 from saddlesvm.data.reading import Reading
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @click.argument("model_path", type=MODEL, metavar="MODEL")
 @DATA_ARGUMENT
 @click.option("-o", "--output", type=OUTPUT, required=True, help="Write the proof here, as JSON.")
-@reading_options()
+@READING_OPTIONS
 @JSON
-def command(*, model_path: str, data: str, output: str, reading: Reading, as_json: bool) -> int:
+def command(*, model_path: str, data: str, output: str, as_json: bool, **given: Any) -> int:
     """Write a proof of a linear model, for others to check."""
     from saddlesvm.cli.rows import load_model
     from saddlesvm.cli.show import Facts, show
@@ -42,6 +42,7 @@ def command(*, model_path: str, data: str, output: str, reading: Reading, as_jso
 
     model, preparation = load_model(model_path)
     check_provable(model, preparation, model_path)
+    reading = take_reading(given)
     # LIBSVM text: indices count as in the file of the fit.
     if reading.zero_based == "auto":
         reading = replace(reading, zero_based=model.notes_.get("zero_based", "auto"))

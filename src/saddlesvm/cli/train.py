@@ -9,9 +9,15 @@ import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import JSON, LAMBDA, TRAINING_OPTIONS, model_options
+from saddlesvm.cli.options import (
+    JSON,
+    LAMBDA,
+    MODEL_OPTIONS,
+    TRAINING_OPTIONS,
+    keep_given,
+    take_reading,
+)
 from saddlesvm.cli.values import OUTPUT, REPORT, STRENGTH
-from saddlesvm.data.reading import Reading
 from saddlesvm.runtime.option_names import KERNEL_NAMES
 
 if TYPE_CHECKING:
@@ -36,19 +42,18 @@ QUICK_FIT = 5.0
     "saddlesvm train people.csv --label bought --model people.model",
 )
 @TRAINING_OPTIONS
-@model_options(
-    click.option("--C", "C", type=STRENGTH, help="The price of errors; auto chooses it."),
-    LAMBDA,
-    click.option(
-        "--kernel",
-        type=click.Choice(KERNELS),
-        metavar="NAME",
-        help="A kernel machine: rbf, poly, sigmoid or linear.",
-    ),
-    click.option(
-        "--tol", type=float, metavar="GAP", help="Relative gap to prove; 1e-4 for linear models."
-    ),
+@click.option("--C", "C", type=STRENGTH, help="The price of errors; auto chooses it.")
+@LAMBDA
+@click.option(
+    "--kernel",
+    type=click.Choice(KERNELS),
+    metavar="NAME",
+    help="A kernel machine: rbf, poly, sigmoid or linear.",
 )
+@click.option(
+    "--tol", type=float, metavar="GAP", help="Relative gap to prove; 1e-4 for linear models."
+)
+@MODEL_OPTIONS
 @click.option("--model", "model_path", type=OUTPUT, help="Write the model here.")
 @click.option("--report", type=REPORT, help="Write an HTML report with charts here.")
 @JSON
@@ -58,11 +63,10 @@ def command(
     test: str | None,
     validation: float | None,
     standardize: bool,
-    reading: Reading,
-    asked: dict[str, Any],
     model_path: str | None,
     report: str | None,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Train a model, and prove how far it is from the optimum."""
     from saddlesvm.cli.facts import describe_fit
@@ -74,6 +78,8 @@ def command(
 
     # Check all options before the data are read.
     began = time.perf_counter()
+    reading = take_reading(given)
+    asked = keep_given(given)
     entry = choose_entry(asked)
     # Say before the fit that the model cannot be saved.
     if standardize and model_path is not None:

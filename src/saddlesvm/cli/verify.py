@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from saddlesvm.cli import NOT_CERTIFIED, OK
 from saddlesvm.cli.command import declare
-from saddlesvm.cli.options import DATA_ARGUMENT, JSON, reading_options
+from saddlesvm.cli.options import DATA_ARGUMENT, JSON, READING_OPTIONS, take_reading
 from saddlesvm.cli.values import PROOF
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Reading
-
-if TYPE_CHECKING:
-    pass
 
 WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
 
@@ -28,9 +25,9 @@ WHAT_A_PROOF_IS = "a proof is the JSON file that 'saddlesvm prove' writes"
 )
 @click.argument("proof_path", type=PROOF, metavar="PROOF")
 @DATA_ARGUMENT
-@reading_options()
+@READING_OPTIONS
 @JSON
-def command(*, proof_path: str, data: str, reading: Reading, as_json: bool) -> int:
+def command(*, proof_path: str, data: str, as_json: bool, **given: Any) -> int:
     """Check a proof in exact fractions.
 
     Nothing that the fit computed is trusted.
@@ -43,7 +40,7 @@ def command(*, proof_path: str, data: str, reading: Reading, as_json: bool) -> i
     # The proof says how its data are read; the options come first.
     proof = load_proof(proof_path)
     try:
-        reading = read_as_noted(proof, reading)
+        reading = read_as_noted(proof, take_reading(given))
         n_features = int(proof["problem"]["features"])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         reason = f"{type(error).__name__}: {error}"
