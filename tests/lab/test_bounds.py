@@ -36,7 +36,7 @@ def test_bounds_follow_their_formulas():
 )
 def test_bounds_name_the_condition_that_is_not_met(arguments, message):
     with pytest.raises(ValueError, match=message):
-        bounds.average_regret_bound(*arguments)
+        bounds.average_iterate_bound(*arguments)
 
 
 def test_bounds_hold_on_data():

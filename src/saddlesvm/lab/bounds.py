@@ -57,16 +57,13 @@ from collections.abc import Callable
 
 __all__ = [
     "average_iterate_bound",
-    "average_regret_bound",
     "deterministic_regret_bound",
     "expected_average_bound",
     "expected_suffix_bound",
     "freedman_average_bound",
-    "freedman_random_bound",
     "gradient_constant",
     "iterations_for",
     "kakade_tewari_average_bound",
-    "kakade_tewari_random_bound",
     "martingale_bound",
     "pegasos_average_bound",
     "random_iterate_bound",
@@ -75,7 +72,6 @@ __all__ = [
     "sdca_lipschitz_dual_bound",
     "sdca_lipschitz_iterations",
     "sdca_smooth_bound",
-    "sdca_smooth_dual_bound",
     "sdca_smooth_iterations",
     "strongly_convex_average_bound",
 ]
@@ -248,15 +244,18 @@ def expected_suffix_bound(
     return constant * gradient_constant(R, lam, projection=projection) / (lam * T)
 
 
-def average_regret_bound(
+def average_iterate_bound(
     R: float, lam: float, T: float, delta: float, *, projection: bool = False
 ) -> float:
-    """Bound the average regret with probability ``1 - delta`` (theorem 2).
+    """Bound the average regret, and the error of the average iterate (theorem 2).
 
-        (1/T) sum_t f(w_t) - f(w*) <= 21 c ln(T / delta) / (lambda T).
+    With probability ``1 - delta``, for ``w = (1/T) sum_t w_t``,
 
-    Conditions: as for theorem 1; the rows of each A_t are drawn uniformly at random from the data
-    (with or without repetition); ``R >= 1`` and ``lambda <= 1/4``.
+        f(w) - f(w*) <= (1/T) sum_t f(w_t) - f(w*) <= 21 c ln(T / delta) / (lambda T).
+
+    The first inequality holds because f is convex (Jensen). Conditions: as for theorem 1; the rows
+    of each A_t are drawn uniformly at random from the data (with or without repetition);
+    ``R >= 1`` and ``lambda <= 1/4``.
 
     Parameters
     ----------
@@ -281,26 +280,8 @@ def average_regret_bound(
         raise ValueError(f"the theorem needs lambda <= 1/4; got {lam!r}")
     check_share("delta", delta)
     check_iterations(T)
-    return (
-        CONSTANT
-        * gradient_constant(R, lam, projection=projection)
-        * math.log(T / delta)
-        / (lam * T)
-    )
-
-
-def average_iterate_bound(
-    R: float, lam: float, T: float, delta: float, *, projection: bool = False
-) -> float:
-    """Bound the error of the average iterate with probability ``1 - delta`` (theorem 2).
-
-    For ``w = (1/T) sum_t w_t``,
-
-        f(w) - f(w*) <= 21 c ln(T / delta) / (lambda T),
-
-    because f is convex (Jensen). Conditions and parameters as for :func:`average_regret_bound`.
-    """
-    return average_regret_bound(R, lam, T, delta, projection=projection)
+    c = gradient_constant(R, lam, projection=projection)
+    return CONSTANT * c * math.log(T / delta) / (lam * T)
 
 
 def random_iterate_bound(
@@ -309,12 +290,12 @@ def random_iterate_bound(
     """Bound the error of an iterate w_r, r drawn uniformly from 1 ... T (theorem 2).
 
     If the bound on the average regret holds, then with probability at least ``1 - miss`` over the
-    draw
+    draw (every other bound on an average of regrets may be divided by `miss` alike)
 
         f(w_r) - f(w*) <= 21 c ln(T / delta) / (miss lambda T),
 
     because the regrets are not negative (Markov). The paper states it for ``miss = 1/2``, with the
-    constant 42. Conditions and other parameters as for :func:`average_regret_bound`.
+    constant 42. Conditions and other parameters as for :func:`average_iterate_bound`.
 
     Parameters
     ----------
@@ -322,7 +303,7 @@ def random_iterate_bound(
         Probability over the draw of r that the bound fails; between 0 and 1.
     """
     check_share("miss", miss)
-    return average_regret_bound(R, lam, T, delta, projection=projection) / miss
+    return average_iterate_bound(R, lam, T, delta, projection=projection) / miss
 
 
 def pegasos_average_bound(
@@ -379,19 +360,6 @@ def kakade_tewari_average_bound(
     return pegasos_average_bound(R, lam, T, delta, projection=projection, k=KAKADE_TEWARI)
 
 
-def kakade_tewari_random_bound(
-    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
-) -> float:
-    """Bound the error of a random iterate with the constants of Kakade and Tewari.
-
-    The iterate is drawn uniformly from 1 ... T (Markov's inequality). The bound fails
-    with probability at most ``delta + miss``. Parameters as for
-    :func:`freedman_random_bound`.
-    """
-    check_share("miss", miss)
-    return kakade_tewari_average_bound(R, lam, T, delta, projection=projection) / miss
-
-
 def freedman_average_bound(
     R: float, lam: float, T: float, delta: float, *, projection: bool = False
 ) -> float:
@@ -420,24 +388,6 @@ def freedman_average_bound(
     by_variance = (0.5 * a + math.sqrt(0.25 * a * a + regret)) ** 2
     by_size = regret + 6.0 * R * apart * log
     return max(by_variance, by_size) / T
-
-
-def freedman_random_bound(
-    R: float, lam: float, T: float, delta: float, *, miss: float = 0.5, projection: bool = False
-) -> float:
-    """Bound the error of a random iterate by Freedman's inequality.
-
-    The iterate is drawn uniformly from 1 ... T (Markov's inequality). Other parameters as for
-    :func:`freedman_average_bound`.
-
-    Parameters
-    ----------
-    miss : float, default=0.5
-        Probability over the draw of the iterate; the bound fails with probability at most ``delta +
-        miss``.
-    """
-    check_share("miss", miss)
-    return freedman_average_bound(R, lam, T, delta, projection=projection) / miss
 
 
 def log_of_failure(T: float, delta: float) -> float:
@@ -528,10 +478,14 @@ def strongly_convex_average_bound(
     return (regret + 4.0 * math.sqrt(d * regret * log) + max(16.0 * d, 6.0 * B) * log) / T
 
 
-def sdca_smooth_dual_bound(n: int, lam: float, gamma: float, T: float, *, R: float = 1.0) -> float:
-    """Bound the error of the dual for smooth losses.
+def sdca_smooth_bound(n: int, lam: float, gamma: float, T: float, *, R: float = 1.0) -> float:
+    """Bound the expected duality gap of the last iterate for smooth losses (theorem 5).
 
-        E D* - D(alpha_T) <= exp(-T / (n + R^2 / (lambda gamma))).
+    With ``m = n + R^2 / (lambda gamma)``,
+
+        E P(w_T) - D(alpha_T) <= m exp(-T / m).
+
+    The error of the dual, ``E D* - D(alpha_T)``, is at most ``exp(-T / m)``.
 
     Parameters
     ----------
@@ -547,18 +501,6 @@ def sdca_smooth_dual_bound(n: int, lam: float, gamma: float, T: float, *, R: flo
     R : float, default=1.0
         Largest row norm.
     """
-    return math.exp(-check_steps(T) / _smooth_steps(n, lam, gamma, R))
-
-
-def sdca_smooth_bound(n: int, lam: float, gamma: float, T: float, *, R: float = 1.0) -> float:
-    """Bound the expected duality gap of the last iterate for smooth losses (theorem 5).
-
-    With ``m = n + R^2 / (lambda gamma)``,
-
-        E P(w_T) - D(alpha_T) <= m exp(-T / m).
-
-    Parameters as for :func:`sdca_smooth_dual_bound`.
-    """
     steps = _smooth_steps(n, lam, gamma, R)
     return steps * math.exp(-check_steps(T) / steps)
 
@@ -568,7 +510,7 @@ def sdca_smooth_iterations(n: int, lam: float, gamma: float, eps: float, *, R: f
 
     ``m = n + R^2 / (lambda gamma)``.
 
-    Parameters as for :func:`sdca_smooth_dual_bound`; `eps` is the wanted expected duality gap.
+    Parameters as for :func:`sdca_smooth_bound`; `eps` is the wanted expected duality gap.
     """
     check_positive(eps=eps)
     steps = _smooth_steps(n, lam, gamma, R)
