@@ -187,6 +187,13 @@ def test_none_among_words_is_a_class(tmp_path: Path) -> None:
         assert way().y.tolist() == ["none", "mild", "none"]
 
 
+def test_blocks_agree_on_the_spelling_of_truth(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "1,true\n" * 150_000 + "2,FALSE\n3,maybe\n")
+    store = convert(path, tmp_path / "t.store", memory=1 << 20)
+    assert store.classes.tolist() == read(path).classes.tolist() == ["False", "True", "maybe"]
+
+
 @pytest.mark.parametrize("ending", ["npz", "parquet"])
 def test_labels_beyond_int64_do_not_become_negative(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"t.{ending}"

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from saddlesvm import LinearSVC
 from saddlesvm.data import DataError, read
 from saddlesvm.data.archives import check_format, parse_json
-from saddlesvm.data.data_table import ready_matrix
-from saddlesvm.data.reading import Reading
 from saddlesvm.models.model_checks import check_meta
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 1])
@@ -25,19 +22,12 @@ STORED: dict[str, Any] = {
 PROOF = {"primal": 1.0, "dual": 0.5}
 
 
-def bad_matrix() -> Any:
-    made = sparse.csr_matrix(X)
-    made.indices = np.array([1, 9, 0, 1, 1])[: made.nnz].astype(np.int32)
-    return made
-
-
 REFUSALS: dict[str, Callable[[], Any]] = {
     "its JSON is nested too deeply": lambda: parse_json(b"[" * 200_000 + b"]" * 200_000, 1),
     "its JSON has about 500000 values; 400000 are allowed": lambda: parse_json(b"," * 500_000, 1),
     "m: is a model of version 9; version 2 can be read": lambda: check_format(
         {"format": "f", "version": 9}, "m", "model", "f", 2
     ),
-    "X: is not a valid CSR matrix": lambda: ready_matrix(bad_matrix(), "X", Reading()),
     "is a bundled set, of which the label column is known: leave --label": lambda: read("toy", label=0),
     "sample_weight has 2 entries; X has 3 rows": lambda: LinearSVC().fit(X, Y, [1.0, 2.0]),
     "Sample weights must be 1D array or scalar": lambda: LinearSVC().fit(X, Y, [[1.0], [2.0], [1.0]]),

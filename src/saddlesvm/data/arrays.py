@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from saddlesvm.data.archives import DAMAGE, Archive, open_archive, shorten_text
 from saddlesvm.data.blocks import Block, Source, rows_in
-from saddlesvm.data.data_table import float_type, shorten, stored_type
+from saddlesvm.data.data_table import shorten, stored_type
 from saddlesvm.data.errors import DataError
 from saddlesvm.data.reading import Label, Reading
 from saddlesvm.data.streams import is_compressed, reading
@@ -111,17 +111,12 @@ def array_source(path: Path, format: str, X: Any, y: np.ndarray | None) -> Sourc
         raise DataError(
             f"{path}: has {n} rows and labels of shape {y.shape}; one label for each row is needed"
         )
-    # Only dense rows keep a small type.
-    is_sparse = sp.issparse(X)
-    dtype = stored_type(X.dtype)
-    if is_sparse:
-        dtype = float_type(X.dtype)
     return Source(
         str(path),
         format,
-        sparse=is_sparse,
+        sparse=sp.issparse(X),
         width=X.shape[1],
-        dtype=dtype,
+        dtype=stored_type(X),
         has_labels=y is not None,
         n_bytes=path.stat().st_size,
         blocks=lambda n_bytes: split_rows(X, y, n_bytes),

@@ -16,9 +16,10 @@ from saddlesvm.data.arrow_columns import arrow_matrix, is_list
 from saddlesvm.data.arrow_files import ArrowFile, arrow_file
 from saddlesvm.data.blocks import Block, Source
 from saddlesvm.data.column_positions import dropped_positions, label_position
-from saddlesvm.data.data_table import decode_labels, float_type, missing_labels
+from saddlesvm.data.data_table import decode_labels, missing_labels
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
 from saddlesvm.data.reading import Reading
+from saddlesvm.rows.small_types import precision_of
 
 
 def arrow_source(path: Path, format: str, how: Reading) -> Source:
@@ -71,7 +72,7 @@ def arrow_source(path: Path, format: str, how: Reading) -> Source:
         format,
         sparse=False,
         width=width,
-        dtype=float_type(first.dtype),
+        dtype=precision_of(first.dtype),
         has_labels=label is not None,
         n_bytes=path.stat().st_size,
         blocks=blocks,

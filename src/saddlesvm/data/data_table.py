@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from saddlesvm.data.errors import MISSING_ADVICE, DataError
-from saddlesvm.rows.small_types import kept_type, widen
+from saddlesvm.rows.small_types import kept_type, precision_of, widen
 
 if TYPE_CHECKING:
     from saddlesvm.data.reading import Reading
@@ -29,7 +29,6 @@ LONGEST_LABEL = 200  # characters; a guess
 # its cells are words, because "none" may be a class.
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 MISSING_LABELS = frozenset({"", "?", "nan"})
-_EXACT_IN_FLOAT32 = frozenset("?bBhHef")  # NumPy's codes of the types that float32 holds exactly
 _EXACT_WHOLE = 2.0**53  # float64 holds every whole number below this one
 ROUNDED = (
     "whole numbers of 2^53 or more, of which numbers of 64 bits cannot hold all: write them as "
@@ -177,16 +176,10 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return unique
 
 
-def stored_type(dtype: np.dtype) -> np.dtype:
-    """Return the type in which a store keeps dense values: a small type, or a float type."""
-    return kept_type(dtype) or float_type(dtype)
-
-
-def float_type(dtype: np.dtype) -> np.dtype:
-    """Return float32 if that holds every number of a type exactly, else float64."""
-    if dtype.char in _EXACT_IN_FLOAT32:
-        return np.dtype(np.float32)
-    return np.dtype(np.float64)
+def stored_type(X: Matrix) -> np.dtype:
+    """Return the type in which values are kept: a float type, or of dense rows a small type."""
+    kept = None if sp.issparse(X) else kept_type(X.dtype)
+    return kept or precision_of(X.dtype.newbyteorder("="))
 
 
 def ready_matrix(X: Any, source: str, how: Reading, columns: Sequence[str] | None = None) -> Any:
@@ -207,19 +200,16 @@ def ready_matrix(X: Any, source: str, how: Reading, columns: Sequence[str] | Non
     kept = kept_type(X.dtype)
     if X.dtype.kind not in "biuf" and kept is None:
         raise DataError(f"{source}: the features are of type {X.dtype}; they must be real numbers")
-    # Dense rows keep a small type.
     dtype = how.dtype
     if dtype is None:
-        dtype = stored_type(X.dtype)
-        if sp.issparse(X):
-            dtype = float_type(X.dtype)
+        dtype = stored_type(X)
     n_rows, width = X.shape
     if n_rows == 0 or width == 0:
         raise DataError(
             f"{source}: has {n_rows} rows and {width} features; at least one of each is needed"
         )
     if sp.issparse(X):
-        X = _ready_csr(X, source, np.dtype(dtype))
+        X = _ready_csr(X, np.dtype(dtype))
         values = X.data
     else:
         X = _ready_array(X, np.dtype(dtype))
@@ -251,15 +241,10 @@ def _ready_array(X: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(X)
 
 
-def _ready_csr(
-    X: sp.sparray | sp.spmatrix, source: str, dtype: np.dtype
-) -> sp.csr_array | sp.csr_matrix:
+def _ready_csr(X: sp.sparray | sp.spmatrix, dtype: np.dtype) -> sp.csr_array | sp.csr_matrix:
     """Return a CSR matrix with sorted and unique indices, of 32 bits if they suffice."""
+    # Readers have checked the indices.
     X = X.tocsr().astype(dtype, copy=False)
-    try:
-        X.check_format(full_check=True)
-    except ValueError as error:
-        raise DataError(f"{source}: is not a valid CSR matrix: {error}") from None
     X.sum_duplicates()
     if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) <= _INT32_MAX:
         indices = X.indices.astype(np.int32)
@@ -366,10 +351,8 @@ def check_classes(texts: Sequence[str], where: str) -> list[str]:
             f"Name another with --label (allowed are {MOST_CLASSES:,} classes, "
             f"of up to {LONGEST_LABEL} characters)"
         )
-    # "true", "True" and "TRUE" are one class.
-    if {text.lower() for text in texts} <= {"true", "false"}:
-        return [text.title() for text in texts]
-    return list(texts)
+    # "true", "True" and "TRUE" are one class, whatever the others are: other blocks may differ.
+    return [text.title() if text.lower() in ("true", "false") else text for text in texts]
 
 
 def whole_numbers(texts: Sequence[str]) -> np.ndarray | None:

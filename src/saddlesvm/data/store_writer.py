@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from numpy.lib.format import dtype_to_descr, write_array_header_1_0
 from numpy.typing import ArrayLike
 
+from saddlesvm.data.data_table import stored_type
 from saddlesvm.data.errors import DataError, sync_folder, write_fault
 from saddlesvm.data.label_column import LabelColumn
 from saddlesvm.data.store_format import FORMAT_NAME, FORMAT_VERSION, HEADER, PARTIAL, is_size
@@ -30,7 +31,6 @@ from saddlesvm.rows.small_types import (
     SMALL,
     bfloat16,
     kept_type,
-    precision_of,
     type_name,
     widen,
 )
@@ -186,10 +186,7 @@ class StoreWriter:
         """Open the files that rows of the first block's kind need."""
         self.sparse = sp.issparse(X)
         if self.dtype is None:
-            # Only dense rows keep a small type.
-            self.dtype = precision_of(X.dtype)
-            if X.dtype in FLOATS or (not self.sparse and kept_type(X.dtype) is not None):
-                self.dtype = X.dtype
+            self.dtype = stored_type(X)
         if self.sparse and self.dtype not in FLOATS:
             raise DataError(
                 f"{self.name}: sparse rows are stored as float32 or float64; got dtype={self.dtype}"
