@@ -38,6 +38,15 @@ def test_the_weights_of_a_store_count(told, tmp_path):
     assert found["primal_objective"] == pytest.approx(ours.certificate_.primal, rel=3e-6)
 
 
+def test_rows_of_a_store_are_scaled_as_those_of_the_fit_were(run, told, tmp_path):
+    store, model = tmp_path / "s", tmp_path / "m"
+    told("convert", "heart", store)
+    trained = told("train", "heart", "--test", store, "--standardize", "--model", model)["quality"]
+    assert trained["test_accuracy"] == trained["train_accuracy"]
+    assert run("predict", model, store) == run("predict", model, "heart")
+    assert told("certify", model, store)["quality"] == told("certify", model, "heart")["quality"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

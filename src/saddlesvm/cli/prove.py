@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -87,20 +86,15 @@ def check_provable(model: Estimator, preparation: Preparation, path: str) -> Non
 
 def options_for_checker(data: str, reading: Reading, table: Table) -> dict[str, object]:
     """Return the checker's options to read a text file in the same way; empty for other formats."""
-    from saddlesvm.data.column_positions import dropped_positions, label_position, number_columns
-    from saddlesvm.data.streams import open_text
+    from saddlesvm.data.delimited import find_layout
 
     if table.format == "libsvm":
         return {"zero_based": bool(table.zero_based)}
-    if table.format != "csv" or not Path(data).is_file():
+    path = Path(data)
+    if table.format != "csv" or not path.is_file():
         return {}
-    # The checker takes positions of columns, which the first line gives.
-    with open_text(Path(data)) as (file, _):
-        first = next(line for line in file if line.strip())
-    separator = max(";\t,", key=first.count)
-    cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
-    has_header = table.feature_names is not None
-    names = cells if has_header else number_columns(len(cells))
-    dropped = dropped_positions(reading.drop_columns, names, data)
-    label = label_position(reading.label, names, data, dropped)
-    return {"label": label, "drop": sorted(dropped), "header": has_header}
+    # The checker takes positions of columns, which the first lines give.
+    layout = find_layout(
+        path, reading.label, reading.header, table.n_features, reading.drop_columns
+    )
+    return {"label": layout.label, "drop": sorted(layout.dropped), "header": layout.skip > 0}

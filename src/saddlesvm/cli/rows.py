@@ -35,8 +35,6 @@ class Rows:
 
     Parameters
     ----------
-    raw : Table
-        The training rows as they were read; a data frame if they have words.
     train : Table
         The training rows as numbers.
     validation : Table or None
@@ -49,17 +47,11 @@ class Rows:
         What the command prints about the data.
     """
 
-    raw: Table
     train: Table
     validation: Table | None
     test: Table | None
     preparation: Preparation
     facts: Facts
-
-    @property
-    def has_words(self) -> bool:
-        """Whether the rows were read as a data frame, not as a matrix."""
-        return self.raw.kinds is not None
 
 
 def save_model(model: Estimator, rows: Rows, path: str) -> None:
@@ -131,7 +123,7 @@ def read_rows(
         if entry.task != "novelty":
             labels_of(tested)  # an error if it has none
         facts["test_data"] = describe_data(tested)
-    return Rows(raw, train, held_out, tested, preparation, facts)
+    return Rows(train, held_out, tested, preparation, facts)
 
 
 def labels_to_fit(table: Table, entry: Entry) -> np.ndarray:

@@ -15,9 +15,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from saddlesvm.data.errors import BUNDLED, DataError, check_exists, refuse_special
+from saddlesvm.data.reading import STANDARD_INPUT
 from saddlesvm.runtime.extras import how_to_install
 
-STANDARD_INPUT = "-"
 PACKAGES_OF_REPORTS = ("matplotlib", "pandas")
 
 

@@ -10,6 +10,7 @@ from saddlesvm.data.errors import DataError
 Label: TypeAlias = str | int | Literal[False] | None
 Header: TypeAlias = bool | Literal["auto"]
 
+STANDARD_INPUT = "-"  # its name as a source, on the command line
 COLUMN_FORMATS = ("csv", "parquet", "arrow")  # formats whose columns have names
 
 DTYPES = ("float32", "float64", "float")  # names of the types that values can be read as

@@ -21,7 +21,7 @@ from saddlesvm.data import DataError, Table
 from saddlesvm.data.column_positions import check_names
 from saddlesvm.data.data_table import ready_labels, shorten
 from saddlesvm.data.frames import TableFile, choose_label, open_table, read_frame
-from saddlesvm.data.reading import DEFAULT_READING, Reading
+from saddlesvm.data.reading import DEFAULT_READING, STANDARD_INPUT, Reading
 from saddlesvm.data.typed_columns import rows_without_gaps
 from saddlesvm.estimators.columns import (
     feature_names,
@@ -31,7 +31,6 @@ from saddlesvm.estimators.columns import (
     transformers_for,
 )
 from saddlesvm.estimators.training_data import (
-    STANDARD_INPUT,
     Advance,
     read_standard_input,
     read_training,
@@ -229,7 +228,7 @@ class Preparation:
         """
         if self.kinds:
             return self._encode(table, every_row)
-        if self.before is None or table.format == "store":
+        if self.before is None:
             return table
         return replace(table, X=self.before.transform(table.X), known_nonzero=None)
 

@@ -26,10 +26,15 @@ from saddlesvm.data.frames import (
 )
 from saddlesvm.data.kinds import ChosenKind
 from saddlesvm.data.readers import read_source
-from saddlesvm.data.reading import COLUMN_FORMATS, DEFAULT_READING, Label, Reading
+from saddlesvm.data.reading import (
+    COLUMN_FORMATS,
+    DEFAULT_READING,
+    STANDARD_INPUT,
+    Label,
+    Reading,
+)
 from saddlesvm.problem.losses import LOSSES, make_loss, traits_of
 
-STANDARD_INPUT = "-"
 TREATMENTS = ("drop", "mean", "median")  # of gaps, by the encoding of a table
 STANDARD_INPUT_NAME = "standard input"
 # Classes from which on it is odd if most of them have a single row; a guess.
