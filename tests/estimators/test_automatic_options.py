@@ -1,11 +1,11 @@
-"""Options of ``C="auto"``: its checkpoint."""
+"""Options of ``C="auto"``: its checkpoint, and those of its saved model."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from saddlesvm import LinearSVC, Outcome
+from saddlesvm import LinearSVC, Outcome, load, save
 from saddlesvm.data import load_bundled
 from saddlesvm.estimators.automatic_C import AutomaticC
 
@@ -25,3 +25,11 @@ def test_the_checkpoint_of_automatic_c_is_that_of_its_last_fit(heart, tmp_path):
     assert second.C_ == first.C_
     with pytest.raises(ValueError, match="a path has many: leave checkpoint out"):
         LinearSVC(checkpoint=tmp_path / "run").path(X, y, C=(0.1, 1.0))
+
+
+def test_a_saved_model_has_the_given_options_and_the_chosen_c(heart, tmp_path):
+    model = LinearSVC(C="auto", random_state=0).fit(*heart)
+    save(model, tmp_path / "heart.model")
+    loaded = load(tmp_path / "heart.model")
+    # A model file has no seed.
+    assert loaded.get_params() == model.get_params() | {"C": model.C_, "random_state": None}

@@ -19,7 +19,7 @@ from saddlesvm.lab import curves, dataset, traces  # noqa: E402
 from saddlesvm.lab.comparison import compare  # noqa: E402
 from saddlesvm.lab.dataset import make_dataset  # noqa: E402
 from saddlesvm.lab.machine import run_in_threads  # noqa: E402
-from saddlesvm.lab.peers import PEERS, evaluate_weights, parse_peers, run_peer  # noqa: E402
+from saddlesvm.lab.peers import PEERS, evaluate_weights, fit_peer, parse_peers, run_peer  # noqa: E402
 from saddlesvm.lab.runs import GROWTH, label_solver, parse_solvers, run_solver  # noqa: E402
 from saddlesvm.lab.verdict import reach_times, state_verdict  # noqa: E402
 from saddlesvm.problem.losses import Hinge, make_loss  # noqa: E402
@@ -116,6 +116,26 @@ def test_peers_are_judged_by_our_objective(name, loss, toy):
     assert best >= proof["dual"].max() * (1 - 1e-9)
     assert best <= 1.05 * proof["primal"].min(), "a peer that minimises another objective would be far off"
     assert rows[-1]["outcome"] in ("rule_met", "time_limit")
+
+
+def test_the_clock_ends_the_fits_of_a_peer_and_no_number_of_epochs(toy, monkeypatch):
+    X, y = toy
+    problem = make_dataset(X, y).problem(make_loss("hinge"), 1.0, "regularized")
+
+    def a_second(model, X, y):
+        fit_peer(model, X, y)
+        return 1.0
+
+    monkeypatch.setattr("saddlesvm.lab.peers.fit_peer", a_second)
+    rows = run_peer(make_dataset(X, y), problem, PEERS["sgd"], 15.0)
+    assert rows[-1]["epoch"] == 20_000.0
+    assert rows[-1]["outcome"] == "time_limit"
+
+
+@pytest.mark.parametrize("budget", [None, 0.0, float("inf")])
+def test_a_run_of_a_comparison_has_a_number_of_seconds(toy, budget):
+    with pytest.raises(ValueError, match="budget must be a positive finite number"):
+        compare(*toy, budget=budget)
 
 
 def test_the_objective_of_a_peer_is_that_of_certify(toy):

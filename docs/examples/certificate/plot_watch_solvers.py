@@ -25,8 +25,8 @@ found = compare(
 print(*found.verdict(), sep="\n")
 
 # %%
-# Lines are medians over three seeds, bands their range. Coordinate descent ends; Pegasos goes on falling slowly, as its
-# theory says.
+# Lines are medians over three seeds, and bands hold the middle half of them. Coordinate descent ends; Pegasos goes on
+# falling slowly, as its theory says.
 import matplotlib.pyplot as plt
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")

@@ -74,7 +74,7 @@ def command(
     if standardize and model_path is not None:
         import_skops()
     if not entry.linear:
-        raise ValueError(f"path is for linear models; {entry.name} is none")
+        raise ValueError(f"path is for linear models, which {entry.name} is not")
     # Fit the path, and measure its errors.
     rows = read_rows(
         data,

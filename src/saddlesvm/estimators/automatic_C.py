@@ -21,7 +21,7 @@ from saddlesvm.data.label_checks import refuse_columns
 from saddlesvm.estimators.base import option_of
 from saddlesvm.estimators.C_range import ENDS, GAP
 from saddlesvm.estimators.certified_path import CertifiedPath
-from saddlesvm.estimators.fitted import Fitted, former_fit
+from saddlesvm.estimators.fitted import Fitted, former_fit, give_features
 from saddlesvm.estimators.held_out import HeldOut
 from saddlesvm.estimators.leave_one_out import (
     LeaveOneOut,
@@ -392,7 +392,10 @@ def fit_automatically(
         refuse_columns(y, "C='auto'")
     with raise_interrupts():
         choice = choose_C(template, how, X, y, sample_weight)
-    options = clone(template).set_params(C=choice.C, warm_start=True)
+    options = clone(template).set_params(C=choice.C)
+    working = clone(options).set_params(warm_start=True)
     start = former_fit(choice.path.fit_at(choice.C))
-    fitted = fit_copy(options, X, y, sample_weight, start=start)
+    fitted = fit_copy(working, X, y, sample_weight, start=start)
+    # The model has the given options: a fit of a model from a file begins at zero.
+    fitted = replace(fitted, template=give_features(options, fitted.template))
     return replace(fitted, choice=choice, chosen_C=choice.C)

@@ -30,7 +30,8 @@ ADVICE = {
     "time_limit": "Raise max_time, lower C, or raise tol.",
     "epoch_limit": "Raise max_iter (None for no limit), or lower C.",
     "interrupted": (
-        "This is the best model so far; fit again with warm_start or a checkpoint to continue."
+        "This is the best model so far. A linear model goes on from it with warm_start or a "
+        "checkpoint."
     ),
     "no_progress": ("The gap stopped falling. Lower C, use float64 data, or use solver='auto'."),
     "limited_by_rounding": (

@@ -19,7 +19,7 @@ from saddlesvm.lab.traces import tidy_trace
 from saddlesvm.problem.intercepts import intercept_kind
 from saddlesvm.problem.losses import Loss, is_loss, loss_name, loss_text, make_loss
 from saddlesvm.problem.problem import Problem
-from saddlesvm.runtime.allowed import LIMIT, RELATIVE_GAP, STRENGTH, check, split_names
+from saddlesvm.runtime.allowed import LIMIT, POSITIVE, RELATIVE_GAP, STRENGTH, check, split_names
 from saddlesvm.runtime.data_types import LabelsLike, RowsLike
 from saddlesvm.runtime.interrupts import catch_interrupts
 
@@ -114,7 +114,7 @@ def compare(
     if not isinstance(repeats, int) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1; got {repeats!r}")
     check("tol", tol, RELATIVE_GAP)
-    check("budget", budget, LIMIT)
+    check("budget", budget, POSITIVE)
     check("certify_every", certify_every, LIMIT)
     dataset = make_dataset(X, y, test=test, task=task, positive=positive, name=name)
     entrants = [*parse_solvers(solvers), *parse_peers(peers)]

@@ -8,9 +8,10 @@ dual point that follows from these bounds the gap (as in :func:`saddlesvm.certif
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,6 @@ from saddlesvm.problem.certificate import Evaluation, Point, evaluate
 from saddlesvm.problem.losses import loss_name
 from saddlesvm.problem.problem import Problem
 
-LADDER = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # epochs
 TIGHT = 1e-9  # tolerance of a peer, so small that its epochs end the fit
 # Losses of scikit-learn's classifiers, and of its regression.
 HINGES = ("hinge", "squared_hinge")
@@ -117,7 +117,7 @@ def run_peer(
     fit_peer(peer.make(problem, 1, seed), X, dataset.y)
     spent = 0.0
     rows = []
-    for epochs in LADDER:
+    for epochs in count_epochs():
         model = peer.make(problem, epochs, seed)
         took = fit_peer(model, X, dataset.y)
         spent += took
@@ -132,6 +132,13 @@ def run_peer(
             break
     rows[-1]["outcome"] = rows[-1]["outcome"] or "time_limit"
     return rows
+
+
+def count_epochs() -> Iterator[int]:
+    """Yield 1, 2, 5, 10, 20, 50, ... epochs, without end: the clock ends a ladder."""
+    for power in itertools.count():
+        for factor in (1, 2, 5):
+            yield factor * 10**power
 
 
 def fit_peer(model: Any, X: Any, y: np.ndarray) -> float:
