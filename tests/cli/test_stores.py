@@ -47,6 +47,15 @@ def test_rows_of_a_store_are_scaled_as_those_of_the_fit_were(run, told, tmp_path
     assert told("certify", model, store)["quality"] == told("certify", model, "heart")["quality"]
 
 
+def test_a_store_that_counts_its_features_otherwise_is_refused(run, told, refusal, tmp_path):
+    text, store, model = tmp_path / "t.svm", tmp_path / "s", tmp_path / "m"
+    text.write_text("1 1:1 3:3\n-1 2:2\n")
+    told("train", text, "--model", model)
+    text.write_text("1 0:1 2:3\n-1 1:2\n")
+    told("convert", text, store)
+    assert "indices count from 0; those of" in refusal("predict", model, store)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -68,3 +68,19 @@ def test_rows_of_a_file_that_is_stored_by_columns_give_the_same_model(tmp_path: 
     model, other = (LinearSVC(random_state=0).fit(X, y) for X in (mapped, rows))
     np.testing.assert_array_equal(model.coef_, other.coef_)
     assert (model.predict(mapped) == model.predict(rows)).all()
+
+
+def test_stores_and_text_count_their_indices_alike(tmp_path: Path) -> None:
+    """Index 0 in one source means that text counts from 0; the rows of a store cannot be shifted."""
+    zero, later = tmp_path / "zero.svm", tmp_path / "later.svm"
+    zero.write_text("1 0:1 2:3\n-1 1:2\n")
+    later.write_text("1 1:1 2:3\n")
+    from_zero = convert(zero, tmp_path / "from-zero").path
+    for number, given in enumerate([(zero, later), (from_zero, later), (later, from_zero)]):
+        whole = convert(given, tmp_path / f"whole-{number}").X.toarray().tolist()
+        assert sorted(whole) == [[0, 1, 3], [0, 2, 0], [1, 0, 3]]
+    from_one = convert(later, tmp_path / "from-one").path
+    for given in ((from_one, zero), (zero, from_one), (from_one, from_zero)):
+        with pytest.raises(DataError, match=r"indices count from 0; those of .* count from 1"):
+            convert(given, tmp_path / "none")
+    assert not (tmp_path / "none").exists()

@@ -133,19 +133,25 @@ def _write_store(
         feature_names=feature_names,
         label_name=sources[0].label_name,
     ) as writer:
-        _append_all(writer, sources, n_bytes, advance or (lambda share: None))
+        may_repeat = how.zero_based == "auto"
+        _append_all(writer, sources, n_bytes, may_repeat, advance or (lambda share: None))
 
 
 def _append_all(
     writer: StoreWriter,
     sources: list[Source],
     n_bytes: int,
+    may_repeat: bool,
     advance: Callable[[float], Any],
 ) -> None:
-    """Append the rows of all sources, and describe each source for the header."""
+    """Append the rows of all sources, and describe each source for the header.
+
+    Indices of LIBSVM text must count alike in all sources. If they do not, the text is read again,
+    counted from 0, if that is allowed; the rows of a store stay as they are.
+    """
     total = sum(source.n_bytes for source in sources) or 1
     done = 0
-    bases: set[bool | None] = set()
+    names: dict[bool, str] = {}  # a source that counts from 0, and one that counts from 1
     for source in sources:
         n_before = writer.n_rows
         zero_based = None
@@ -155,11 +161,15 @@ def _append_all(
             # Progress counts bytes, because sources differ in size.
             advance((done + block.share * source.n_bytes) / total)
         done += source.n_bytes
-        # Files of one store count alike: from 0 if index 0 occurs in one of them.
-        if source.format == "libsvm":
-            bases.add(zero_based)
-        if {True, False} <= bases:
+        if zero_based is not None:
+            names[zero_based] = source.name
+        if len(names) == 2 and may_repeat:
             raise LateZero
+        if len(names) == 2:
+            raise DataError(
+                f"{names[True]}: indices count from 0; those of {names[False]} count from 1: "
+                "convert the text again, all of it with the same zero_based (--index-base)"
+            )
         writer.sources.append(
             {
                 "path": source.name,

@@ -312,7 +312,7 @@ class Preparation:
         Raises
         ------
         DataError
-            The table has other features than the model.
+            The table has other features than the model, or counts them from another number.
         """
         if table.n_features != self.n_features:
             raise DataError(
@@ -320,6 +320,13 @@ class Preparation:
                 f"{self.n_features} features"
             )
         check_names(table.source, table.feature_names, self.source, self.names)
+        # The rows of a store cannot be read again; with --index-base the user decides about text.
+        bases = {table.zero_based, self.zero_based}
+        if table.format == "store" and bases == {False, True}:
+            raise DataError(
+                f"{table.source}: indices count from {int(not table.zero_based)}; those of "
+                f"{self.source} count from {int(not self.zero_based)}"
+            )
         return table
 
     def _check_columns(self, file: TableFile, label: str | None) -> None:
