@@ -98,7 +98,21 @@ def holds(table: KernelTable, point: int, segment: int) -> bool:
     row = table.values[slot : slot + end - first]
     for t in range(row.size):
         row[t] = 0.0
-    for k in range(columns.shape[0]):
+    last_four = columns.shape[0] - columns.shape[0] % 4
+    for k in range(0, last_four, 4):
+        feature_0 = columns[k][first:end]
+        feature_1 = columns[k + 1][first:end]
+        feature_2 = columns[k + 2][first:end]
+        feature_3 = columns[k + 3][first:end]
+        x_0 = columns[k][point]
+        x_1 = columns[k + 1][point]
+        x_2 = columns[k + 2][point]
+        x_3 = columns[k + 3][point]
+        for t in range(row.size):
+            row[t] += (
+                x_0 * feature_0[t] + x_1 * feature_1[t] + x_2 * feature_2[t] + x_3 * feature_3[t]
+            )
+    for k in range(last_four, columns.shape[0]):
         feature = columns[k][first:end]
         x = columns[k][point]
         for t in range(row.size):
