@@ -145,13 +145,17 @@ class KernelRows:
         problems = fits.problems
         count = len(problems)
         is_small = self.has_small_problems(fits)
-        may_share = count > 1 or (is_small and self.X.shape[0] <= FEW)
+        # A single problem shares nothing: its steps touch a part of the rows, if compiled code can
+        # make them one by one (300 x 30, two classes: 1.33 ms instead of 1.69).
+        has_rows_apart = self.has_rows_apart(count)
+        is_few = is_small and self.X.shape[0] <= FEW and not has_rows_apart
+        may_share = count > 1 or is_few
         megabytes = self.options["cache_size"]
         can_share = (
             self.facts is None and may_share and can_share_matrix(self.kernel, self.X, megabytes)
         )
         # Pairs share a table if compiled code makes their rows, else the whole matrix.
-        has_table = can_share and count > 1 and self.has_rows_apart(count)
+        has_table = can_share and count > 1 and has_rows_apart
         if can_share and not has_table:
             errors = kernel_errors(self.kernel, self.X)
             self.facts = KernelFacts(gram(self.kernel, self.X), errors)
@@ -161,7 +165,7 @@ class KernelRows:
         is_alone = facts is None and not has_table
         may_batch = not isinstance(problems, Pairs) or problems.sorted
         if is_alone:
-            may_batch = self.has_rows_apart(count)
+            may_batch = has_rows_apart
         if not (is_small and may_batch):
             return None
         task = PairsTask(
