@@ -109,10 +109,16 @@ def draw(ax: Any, given: list[Cell], ink: tuple[str, str, str]) -> None:
 
 
 def stale(found: list[Cell]) -> list[str]:
-    """The factors and peers that the drawn map lacks, or has too often."""
+    """The factors and peers that the drawn map lacks, or has too often, and the ends that a page lacks."""
     drawn = (DOCS / "pictures" / "heat-map-light.svg").read_text(encoding="utf-8").replace("&gt;", ">")
     words = [word for cell in found for word in (cell.words, cell.peer)]
-    return sorted({word for word in words if drawn.count(f">{word}</text>") != words.count(word)})
+    wrong = {word for word in words if drawn.count(f">{word}</text>") != words.count(word)}
+    # The pages beside the map say its smallest and its largest factor.
+    factors = sorted(found, key=lambda cell: cell.factor)
+    ends = f"{factors[0].words} to {factors[-1].words.replace('>', 'above')}"
+    pages = [DOCS / "index.md", DOCS / "how" / "speed.md"]
+    wrong |= {f"{page}: {ends}" for page in pages if ends not in page.read_text(encoding="utf-8")}
+    return sorted(wrong)
 
 
 def main() -> int:

@@ -135,9 +135,8 @@ class NuSVR(RegressorMixin, KernelMachine):
         vectors.
     C : float, default=1.0
         Weight of the losses.
-    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, keep,
-    gap, \
-solver, n_jobs, callbacks
+    kernel, degree, gamma, coef0, shrinking, tol, cache_size, verbose, max_iter, max_time, keep, \
+gap, solver, n_jobs, callbacks
         As in :class:`SVC`.
 
     Attributes
