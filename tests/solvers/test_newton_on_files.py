@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 from saddlesvm import LinearSVC, Store
 from saddlesvm.fit.loop import drive, fit
-from saddlesvm.fit.outcome import Limits, Outcome
+from saddlesvm.fit.outcome import FitResult, Limits, Outcome
 from saddlesvm.fit.run import Fit
 from saddlesvm.multiclass.linear_fit import ClassSweep
 from saddlesvm.problem.certificate import Point, evaluate
@@ -136,13 +136,26 @@ def test_rows_in_memory_are_refused() -> None:
         fit(make_problem(as_rows(X), labels(X, SquaredHinge()), SquaredHinge(), C=1.0), NewtonOnFiles())
 
 
-@pytest.mark.parametrize(("C", "intercept"), [(1e-3, "none"), (1.0, "none"), (1.0, "free")])
-def test_where_no_row_bends_at_zero_the_active_set_begins_at_a_sample(tmp_path: Path, C: float, intercept: str) -> None:
-    """All rows have one margin there, and two blocks are too few to begin at the solution of one."""
+def fit_of_uneven_features(tmp_path: Path, C: float, intercept: str, kept_bytes: int) -> FitResult:
+    """Fit rows whose features have sizes from 1e-4 to 1e4, in two blocks: too few to begin at the solution of one."""
     random = np.random.default_rng(1)
     X = random.normal(size=(2_000, 8)) * np.logspace(-4, 4, 8)
     y = np.where(X[:, -1] + 1e4 * random.normal(size=2_000) > 0.0, 1.0, -1.0)
     plan = MemoryPlan(196_000, np.array([0, 1_000, 2_000]), 1, False)
-    problem = streamed(mapped(X, tmp_path), y, SmoothHinge(), plan=plan, C=C, intercept=intercept, kept_bytes=140_000)
-    found = fit(problem, NewtonOnFiles(), Limits(tol=1e-4, max_epochs=80))
+    options = {"C": C, "intercept": intercept, "kept_bytes": kept_bytes}
+    problem = streamed(mapped(X, tmp_path), y, SmoothHinge(), plan=plan, **options)
+    return fit(problem, NewtonOnFiles(), Limits(tol=1e-4, max_epochs=80))
+
+
+@pytest.mark.parametrize(("C", "intercept"), [(1e-3, "none"), (1.0, "none"), (1.0, "free")])
+def test_where_no_row_bends_at_zero_the_active_set_begins_at_a_sample(tmp_path: Path, C: float, intercept: str) -> None:
+    """All rows have one margin there."""
+    assert fit_of_uneven_features(tmp_path, C, intercept, 140_000).outcome is Outcome.CERTIFIED
+
+
+@pytest.mark.parametrize("intercept", ["none", "free", "regularized"])
+def test_newtons_method_goes_on_where_an_active_set_gains_nothing(tmp_path: Path, intercept: str) -> None:
+    """With so little room an active set alone has a gap of 1 after 64 sweeps."""
+    found = fit_of_uneven_features(tmp_path, 1e3, intercept, 20_000)
     assert found.outcome is Outcome.CERTIFIED
+    assert found.epochs <= 25

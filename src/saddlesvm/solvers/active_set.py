@@ -324,10 +324,12 @@ class ActiveSet(OverPasses):
     ) -> ActiveSet | None:
         """Return a run that goes on from Newton's method over passes if that overshoots.
 
-        None if it does not, if it proves its last point first, if the loss has no corners, or if
-        there is no room for the rows near them.
+        None if it does not, if it proves its last point first, if an active set went before, if the
+        loss has no corners, or if there is no room for the rows near them.
         """
         if isinstance(newton, ActiveSet) or not newton.overshoots or newton.proving:
+            return None
+        if newton.is_last:
             return None
         if is_cornerless(loss):
             return None
@@ -340,15 +342,7 @@ class ActiveSet(OverPasses):
         elif not run.at.any():
             # All rows have one margin at zero weights: the solution of a sample comes first.
             run.width = 0.0
-        # The best points so far stay: further passes have to be better.
-        run.model = newton.model
-        run.primal = newton.primal
-        run.paid = newton.paid
-        run.dual = newton.dual
-        run.conjugates = newton.conjugates
-        run.charged = newton.charged
-        run.pull = newton.pull
-        run.sizes = newton.sizes
+        run.keep_best_of(newton)
         return run
 
     @property

@@ -43,6 +43,8 @@ from saddlesvm.solvers.sweeps import (
 from saddlesvm.solvers.taken_rows import WORK_BYTES
 
 FACTORS = 2.5e8  # bytes that factored matrices of the active set may take; a guess
+# Sweeps of an active set that follows Newton's method, which then goes on; a guess.
+VAIN_SWEEPS = 12
 DESCENT = 10  # epochs of descent over a sample, if Newton's method cannot leave zero; a guess
 
 
@@ -132,10 +134,7 @@ class NewtonOnFiles(OverFiles):
         n = problem.members.size
         if not problem.is_smooth:
             return ActiveSet.begin(w, count_room(problem), n)
-        free = 0.0
-        if problem.intercept.constrained:
-            free = problem.scale
-        return NewtonOverPasses.begin(w, n, free=free)
+        return NewtonOverPasses.begin(w, n, free=free_feature(problem))
 
     def begins_at_weights(self, problem: Problem) -> bool:
         """Return True: the weights of a start are all that a run takes."""
@@ -286,11 +285,18 @@ class NewtonOnFiles(OverFiles):
         state.estimate = method.estimate
         state.proves_itself = method.is_proven
         if state.estimate > target:
-            self.follow_newton(problem, state)
+            self.change_method(problem, state)
 
-    def follow_newton(self, problem: Problem, state: PassesState) -> None:
-        """Go on with the active set if steps of Newton's method overshoot."""
-        method = ActiveSet.follow(state.method, problem.loss, count_room(problem))
+    def change_method(self, problem: Problem, state: PassesState) -> None:
+        """Go on with the active set if steps of Newton's method overshoot, and back once."""
+        former = state.method
+        if isinstance(former, ActiveSet):
+            if problem.is_smooth and former.gives_up(VAIN_SWEEPS):
+                n = problem.members.size
+                state.method = NewtonOverPasses.go_on_from(former, n, free_feature(problem))
+                state.remark = f"{state.remark}: no progress, and Newton's method goes on"
+            return
+        method = ActiveSet.follow(former, problem.loss, count_room(problem))
         if method is None:
             return
         state.method = method
@@ -317,6 +323,11 @@ def first_of_sample(problem: Problem, method: OverPasses, local: Problem) -> np.
     weight = problem.members.size / local.members.size
     begun, _ = descend_first(replace(local, C=weight * local.C), 0, DESCENT)
     return np.zeros_like(method.at) if begun.w is None else begun.w
+
+
+def free_feature(problem: Problem) -> float:
+    """Return the value of a free intercept's feature; 0 for other intercepts."""
+    return problem.scale if problem.intercept.constrained else 0.0
 
 
 def count_room(problem: Problem) -> int:

@@ -11,7 +11,8 @@ gradients over it find the step in memory, corrected by what the last steps told
 
 If hardly more rows bend than there are features, a step along directions that no such row holds is
 far too long, and a shorter step along it is of no use. A loss with corners then goes on with the
-active set (:mod:`saddlesvm.solvers.active_set`), see :attr:`NewtonOverPasses.overshoots`.
+active set (:mod:`saddlesvm.solvers.active_set`), see :attr:`NewtonOverPasses.overshoots`; and over
+files with Newton's method again where that gains nothing.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ class NewtonOverPasses(OverPasses):
     proving : bool
         True if the next pass gives the dual variables of the last point, whose gap seems small
         enough, the sum that a free intercept asks for.
+    is_last : bool
+        True if the active set went before, in vain: the method then goes on to the end.
     """
 
     n: int = 0
@@ -119,6 +122,7 @@ class NewtonOverPasses(OverPasses):
     overshoots: bool = False
     at_zero: float = np.inf
     proving: bool = False
+    is_last: bool = False
 
     @classmethod
     def begin(
@@ -129,6 +133,14 @@ class NewtonOverPasses(OverPasses):
         run.best.w = W
         zeros = np.zeros_like(W)
         return cls(W, model=zeros, pull=zeros, n=n, room=room, free=free, run=run)
+
+    @classmethod
+    def go_on_from(cls, former: OverPasses, n: int, free: float) -> NewtonOverPasses:
+        """Go on from the best weights of the active set, whose passes gain nothing."""
+        method = cls.begin(former.model, n, free=free)
+        method.keep_best_of(former)
+        method.is_last = True
+        return method
 
     def start_at(self, W: np.ndarray) -> None:
         """Begin at these weights instead."""

@@ -214,6 +214,17 @@ class OverPasses(ABC):
         self.products = np.inf
         return True
 
+    def keep_best_of(self, other: OverPasses) -> None:
+        """Keep the best points of a method that went before: further passes have to be better."""
+        self.model = other.model
+        self.primal = other.primal
+        self.paid = other.paid
+        self.dual = other.dual
+        self.conjugates = other.conjugates
+        self.charged = other.charged
+        self.pull = other.pull
+        self.sizes = other.sizes
+
     def bound_sums(self, facts: Facts) -> Sums:
         """Return the sums of the certificate of the best points, rounding bounded."""
         found = LossSums(
