@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from saddlesvm.data.errors import DataError
-from saddlesvm.runtime.extras import how_to_install
+from saddlesvm.data.errors import DataError, import_for_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PYARROW_NEEDED = f"needs pyarrow: {how_to_install('files')}"
 _BLOCK_BYTES = 1 << 20  # bytes of a matrix that is filled at a time; fits into a cache; a guess
 
 
@@ -95,10 +93,7 @@ def arrow_matrix(data: object, where: str = "X") -> tuple[np.ndarray, list[str] 
     DataError
         pyarrow is not installed, or a column does not hold numbers; `where` names the data.
     """
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise DataError(f"a {type(data).__name__} {PYARROW_NEEDED}") from None
+    pa = import_for_files("pyarrow", f"a {type(data).__name__}")
     if not hasattr(data, "__arrow_c_stream__"):
         return flat_column(pa.array(data), "values", where), None
     try:

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from saddlesvm.data.arrow_columns import PYARROW_NEEDED
 from saddlesvm.data.blocks import WHOLE, rows_in
 from saddlesvm.data.data_table import unique_names
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import DataError, import_for_files
 from saddlesvm.data.streams import is_compressed, reading
 
 if TYPE_CHECKING:
@@ -153,10 +152,9 @@ def _refuse_huge(path: Path, metadata: pq.FileMetaData) -> None:
 @contextmanager
 def _open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a ``pyarrow.parquet.ParquetFile``."""
-    try:
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DataError(f"{path}: reading Parquet {PYARROW_NEEDED}") from None
+    import_for_files("pyarrow", f"{path}: reading Parquet")
+    import pyarrow.parquet as pq
+
     if is_compressed(path):
         raise DataError(
             f"{path}: is a compressed Parquet file; decompress it first (Parquet compresses inside)"
@@ -171,11 +169,9 @@ def _open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
 @contextmanager
 def _open_ipc(path: Path) -> Iterator[pa.Table]:
     """Open a Feather file, an Arrow file or an Arrow stream, mapped; yields the whole table."""
-    try:
-        import pyarrow as pa
-        from pyarrow import ipc
-    except ImportError:
-        raise DataError(f"{path}: reading Feather and Arrow files {PYARROW_NEEDED}") from None
+    pa = import_for_files("pyarrow", f"{path}: reading Feather and Arrow files")
+    from pyarrow import ipc
+
     if is_compressed(path):
         raise DataError(
             f"{path}: is a compressed Arrow file; decompress it first (Arrow files compress inside)"

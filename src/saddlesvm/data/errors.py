@@ -5,14 +5,16 @@ A file is written all at once: a reader sees the old file or the whole new file,
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from saddlesvm.runtime.extras import how_to_install
 from saddlesvm.runtime.safe_text import one_line
 
 # What a user can do about a missing value; the end of several messages.
@@ -47,6 +49,15 @@ class DataError(ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
+
+
+def import_for_files(module: str, what: str) -> Any:
+    """Import a module of the extra ``files``; a `DataError` says how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise DataError(f"{what} needs {package}: {how_to_install('files')}") from None
 
 
 def check_exists(name: str) -> None:

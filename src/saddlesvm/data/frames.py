@@ -29,16 +29,13 @@ from saddlesvm.data.data_table import (
     unique_names,
 )
 from saddlesvm.data.delimited import LineLayout, find_layout, numbered_rows, refuse_ragged
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import DataError, import_for_files
 from saddlesvm.data.kinds import NUMBERS, SAMPLE, ChosenKind, choose_kinds, find_other_type
 from saddlesvm.data.reading import COLUMN_FORMATS, Header, Label, Reading
 from saddlesvm.data.streams import open_bytes, reading
 from saddlesvm.data.typed_columns import typed_frame
-from saddlesvm.runtime.extras import how_to_install
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import pandas as pd
 
 SAMPLE_BYTES = 1 << 24  # bytes of an Arrow file whose rows tell the kinds; a guess
@@ -80,17 +77,6 @@ class TableFile:
         return frame.iloc[:SAMPLE]
 
 
-def import_pandas(what: str) -> ModuleType:
-    """Return the module pandas; raises DataError if it is not installed."""
-    try:
-        import pandas
-    except ImportError:
-        raise DataError(
-            f"{what}: reading tables with words or gaps needs pandas: {how_to_install('files')}"
-        ) from None
-    return pandas
-
-
 def open_table(
     source: str, *, header: Header = "auto", drop: Sequence[str | int] = (), label: Label = None
 ) -> TableFile:
@@ -119,7 +105,7 @@ def open_table(
             f"{source}: is in the format {format}, which holds numbers only; for columns of words "
             f"give one of {', '.join(COLUMN_FORMATS)}, or read this file with saddlesvm.data.read"
         )
-    import_pandas(source)
+    import_for_files("pandas", f"{source}: reading tables with words or gaps")
     n_bytes = path.stat().st_size
     if format == "csv":
         with reading(path):

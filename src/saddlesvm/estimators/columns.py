@@ -16,9 +16,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from saddlesvm.data.errors import DataError
+from saddlesvm.data.errors import DataError, import_for_files
 from saddlesvm.data.kinds import KINDS, choose_kinds
-from saddlesvm.runtime.extras import how_to_install
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -203,13 +202,8 @@ def columns_from_bytes(data: bytes) -> ColumnTransformer:
 
 def import_skops() -> ModuleType:
     """Return ``skops.io``; raises DataError if it is not installed."""
-    try:
-        import skops.io
-    except ImportError:
-        raise DataError(
-            f"what stands before a model is saved by skops: {how_to_install('files')}"
-        ) from None
-    return skops.io
+    module: ModuleType = import_for_files("skops.io", "saving or loading a step before a model")
+    return module
 
 
 def step_before(model: Pipeline) -> BaseEstimator:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import Limits
@@ -120,12 +122,9 @@ def project(X: Any, chosen: np.ndarray) -> tuple[np.ndarray, tuple[str, str], st
     points = np.ascontiguousarray(drawn, dtype=np.float64)
     if points.shape[1] == 2:
         return points, ("feature 1", "feature 2"), "the two features as they are"
-    spread = points.std(axis=0)
-    scaled = (points - points.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    # The right singular vectors of centred rows are their principal components.
-    _, _, components = np.linalg.svd(scaled, full_matrices=False)
+    scaled = StandardScaler().fit_transform(points)
+    projected = PCA(2, svd_solver="full").fit_transform(scaled)
     words = (
         f"{points.shape[1]} features standardised and projected on their two principal components"
     )
-    projected = np.ascontiguousarray(scaled @ components[:2].T)
-    return projected, ("component 1", "component 2"), words
+    return np.ascontiguousarray(projected), ("component 1", "component 2"), words
