@@ -281,9 +281,11 @@ def worst_outcome(results: Sequence[FitResult]) -> FitResult:
 def csr_of(dense: np.ndarray) -> sparse.csr_array:
     """Return a CSR array of few rows; a third of the time of scipy's own conversion."""
     rows, columns = np.nonzero(dense)
-    ends = np.cumsum(np.bincount(rows, minlength=len(dense)), dtype=np.int32)
-    indices = columns.astype(np.int32), np.concatenate([np.zeros(1, np.int32), ends])
-    return sparse.csr_array((dense[rows, columns], *indices), shape=dense.shape)
+    # The rows ascend: each begins at the first place that is not before it.
+    starts = np.searchsorted(rows, np.arange(len(dense) + 1)).astype(np.int32)
+    return sparse.csr_array(
+        (dense[rows, columns], columns.astype(np.int32), starts), shape=dense.shape
+    )
 
 
 def stacked_duals(duals: Sequence[sparse.csr_array | np.ndarray]) -> sparse.csr_array:
