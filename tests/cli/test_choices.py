@@ -93,7 +93,7 @@ def test_a_report_of_one_model_names_its_strongest_features(told, rows, tmp_path
     for part in (
         "Certified: the objective is at most",
         "How the gap closed",
-        "the exact optimum provably decides alike for",
+        "the exact optimum provably predicts the same for",
         "The strongest features",
         "at most",
         "For class in",

@@ -92,7 +92,7 @@ def model_verdict(model: Estimator, quality: dict[str, str]) -> list[str]:
         if name.endswith("labels proven"):
             rows = name.removesuffix(" proven")
             sentences.append(
-                f"Decisions: the exact optimum provably decides alike for {value} {rows}."
+                f"Predictions: the exact optimum provably predicts the same for {value} {rows}."
             )
     scores = [
         f"{name} {value}" for name, value in quality.items() if "accuracy" in name or "R2" in name
