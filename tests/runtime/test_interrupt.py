@@ -169,3 +169,21 @@ def test_the_choice_of_C_is_no_single_fit(keyboard: Any) -> None:
     X, y = two_blobs()
     with pytest.raises(KeyboardInterrupt):
         LinearSVC(C="auto", callbacks=[Press()]).fit(X, y)
+
+
+def test_a_second_press_while_a_fit_ends_leaves_no_handler_behind(
+    keyboard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exception comes where the fit removes its handler: the fits that follow must not end at once."""
+
+    def press_first(number: int, handler: Any) -> Any:
+        monkeypatch.undo()
+        signal.raise_signal(signal.SIGINT)
+        return signal.signal(number, handler)
+
+    with pytest.raises(KeyboardInterrupt), catch_interrupts() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        monkeypatch.setattr(signal, "signal", press_first)
+    assert signal.getsignal(signal.SIGINT) is keyboard
+    assert LinearSVC().fit(*two_blobs()).outcome_ is Outcome.CERTIFIED

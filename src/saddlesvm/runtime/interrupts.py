@@ -47,6 +47,9 @@ class InterruptHandler:
         InterruptHandler.last_press = now
         # Two quick presses, or a second one for the same fit, mean now.
         if is_impatient or self.event.is_set():
+            # Remove the handler before the exception, which may come while the fit installs or
+            # removes it. Left behind, its event would end all fits that follow.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             raise KeyboardInterrupt
         self.event.set()
 
