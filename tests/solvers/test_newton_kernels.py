@@ -12,8 +12,8 @@ from saddlesvm.problem.loss import Loss, is_smooth
 from saddlesvm.problem.problem import is_classification
 from saddlesvm.problem.terms import Pointwise
 from saddlesvm.rows.layouts import CSR
+from saddlesvm.rows.places import all_in_float64
 from saddlesvm.rows.sparse_products import add_outer_products
-from saddlesvm.solvers.linear_algebra import full_rows, sum_outer, sum_squares
 from saddlesvm.solvers.machines import ALL, Binary, CompiledBinary, ResponseSums
 from saddlesvm.solvers.search import find_least
 from support import (
@@ -143,9 +143,9 @@ def test_products_with_rows_are_numpys(layout: str, precision: type, bias: float
     hessian = B.T @ np.diag(bend[chosen]) @ B
     some = np.zeros(30)
     some[chosen] = bend[chosen]
-    assert sum_squares(X, some) == pytest.approx(np.diag(hessian))
-    assert full_rows(X, chosen) == pytest.approx(B)
-    squares = sum_outer(X, chosen, np.abs(factors))
+    place = all_in_float64(X)
+    assert place.diagonal(np.arange(30), some) == pytest.approx(np.diag(hessian))
+    squares = place.gram(chosen, np.abs(factors), np.float64)
     assert np.tril(squares) == pytest.approx(np.tril(B.T @ np.diag(np.abs(factors)) @ B))
     if isinstance(X, CSR):
         upper = np.zeros((7, 7))

@@ -36,8 +36,9 @@ from saddlesvm.problem.loss import is_smooth
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import dual_of_margins, dual_weights, margins
 from saddlesvm.rows.layouts import CSR, Rows, U
+from saddlesvm.rows.places import all_in_float64
 from saddlesvm.runtime.compiled import kernel
-from saddlesvm.solvers.linear_algebra import blocks, cholesky, full_rows, sum_outer
+from saddlesvm.solvers.linear_algebra import cholesky
 from saddlesvm.solvers.task import FREE_RIDGE
 
 FACTORED = 2_500  # features up to which H is factored: the estimates need its inverse
@@ -142,7 +143,8 @@ def curvature_matrix(
     problem: Problem, bend: np.ndarray, inside: np.ndarray, ridge: np.ndarray
 ) -> np.ndarray:
     """``H`` in its lower triangle, shape (d + 1, d + 1), Fortran-ordered."""
-    H = sum_outer(problem.X, problem.members[inside], bend[inside])
+    place = all_in_float64(problem.X)
+    H = place.gram(problem.members[inside], bend[inside], np.float64)
     H[np.arange(ridge.size), np.arange(ridge.size)] += ridge
     return H
 
@@ -159,12 +161,10 @@ def quadratic_forms(X: Rows, chosen: np.ndarray, inverse: np.ndarray) -> np.ndar
     if X.sparse:
         quadratic_sparse(X, chosen, inverse, found)
         return found
-    done = 0
-    for part in blocks(chosen, len(inverse)):
+    for part, block in all_in_float64(X).some_blocks(chosen):
         # x' M x of a block of rows by one matrix product.
-        rows = full_rows(X, part)
-        found[done : done + part.size] = np.einsum("ij,ij->i", rows, rows @ inverse)
-        done += part.size
+        rows = np.column_stack([block, np.full(len(block), X.bias)])
+        found[part] = np.einsum("ij,ij->i", rows, rows @ inverse)
     return found
 
 

@@ -258,7 +258,9 @@ class Memory:
     def gram(self, rows: np.ndarray, bends: np.ndarray, kind: DTypeLike) -> np.ndarray:
         """Return ``sum_i bend_i x_i x_i'`` over some rows, in its lower triangle at least."""
         found = np.zeros((self.d + 1, self.d + 1), order="F")
-        if isinstance(self.X, CSR) and self.d > DENSE_ENOUGH * self.values_per_row:
+        # Few values are multiplied as dense rows: without a compilation.
+        is_wide = self.d > DENSE_ENOUGH * self.values_per_row
+        if isinstance(self.X, CSR) and is_wide and not self.X.is_small:
             add_outer_products(self.X, self.numbers_in_X(rows), bends, found.T)
             return found
         # Pieces of neighbouring blocks, whose number does not depend on the threads: nor do sums.
@@ -410,6 +412,13 @@ class RowsByPasses(Memory):
     def take(self, rows: np.ndarray) -> Memory:
         """Return some of the rows, where they are."""
         return RowsByPasses(self.passes.select(self.members[rows]))
+
+
+def all_in_float64(X: Rows) -> Memory:
+    """Return the place of all rows of a matrix in memory, with blocks of float64."""
+    place = Memory(X, np.arange(X.n_rows))
+    place.widen()
+    return place
 
 
 def convert_kind(matrix: sparse.csr_array, kind: np.dtype) -> sparse.csr_array:

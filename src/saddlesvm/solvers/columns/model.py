@@ -144,7 +144,7 @@ class WorkingSet:
             return None
         gram = Gram(self.store, self.places, self.intercept)
         # Sparse columns: the matrix takes the products of all pairs of values in a row.
-        if gram.by_row is not None and gram.pairs > MOST_PAIRS * gram.by_row.data.size:
+        if gram.rows is not None and gram.pairs > MOST_PAIRS:
             return None
         return gram
 

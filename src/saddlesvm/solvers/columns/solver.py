@@ -44,6 +44,7 @@ from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.regularizer import inner
 from saddlesvm.problem.sums import bring_back, conjugate_sum, dual_weights
+from saddlesvm.rows.places import all_in_float64
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
@@ -57,7 +58,6 @@ from saddlesvm.solvers.columns.model import (
 )
 from saddlesvm.solvers.columns.store import ColumnStore
 from saddlesvm.solvers.curvature import coordinate_curvature
-from saddlesvm.solvers.linear_algebra import sum_squares
 from saddlesvm.solvers.machines import ALL, Binary, make_machine
 from saddlesvm.solvers.search import find_least
 
@@ -96,21 +96,16 @@ MOVE_RATIO = 0.3  # ratio of the two parts of the gap at which the centre moves;
 
 
 @dataclass
-class ColumnsWork:
-    """The columns, the losses, the working set and the curvatures: all follow from the state."""
-
-    store: ColumnStore | None = None
-    machine: Binary | None = None
-    working: WorkingSet | None = None
-    curvatures: np.ndarray = field(default_factory=empty_array)
-
-
-@dataclass
 class ColumnsState(State):
     """The state of the column solver; an epoch is a pass over all rows and work on few columns.
 
     Attributes
     ----------
+    store : ColumnStore
+    machine : Binary
+        The losses of the members.
+    curvatures : ndarray of shape (d + 1,)
+        ``C sum_i s_i x_ij^2``, which do not change in a run.
     alpha, centre : ndarray of shape (n,)
         Multipliers at the margins of the members, and the centre of the proximal term.
     q : float
@@ -134,10 +129,15 @@ class ColumnsState(State):
         The gap that the last projection of the multipliers left; infinite before, 0 if it hardly
         helped.
     features : ndarray of shape (m,)
-        The working set.
+        The features of the working set.
+    working : WorkingSet, optional
+        The working set, once it is needed.
     """
 
     estimate_is_gap: bool = True
+    store: ColumnStore = field(kw_only=True, repr=False)
+    machine: Binary = field(kw_only=True, repr=False)
+    curvatures: np.ndarray = field(kw_only=True, repr=False)
     alpha: np.ndarray = field(default_factory=empty_array)
     centre: np.ndarray = field(default_factory=empty_array)
     q: float = 0.0
@@ -152,7 +152,7 @@ class ColumnsState(State):
     damping: float = TINY
     projected: float = np.inf
     features: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    work: ColumnsWork = field(default_factory=ColumnsWork, repr=False)
+    working: WorkingSet | None = field(default=None, repr=False)
 
     @property
     def handover(self) -> Best:
@@ -187,8 +187,14 @@ class Columns(SolverBase):
         w = np.zeros(d + 1)
         if start is not None and start.w is not None:
             w[:] = start.w
+        weights = problem.all_weights
+        squares = all_in_float64(problem.X).diagonal(np.arange(weights.size), weights)
         state = ColumnsState(
             w=w,
+            store=ColumnStore(problem),
+            # The solver's other loops are compiled, too, unless the problem is small.
+            machine=make_machine(problem, problem.is_small),
+            curvatures=problem.C * squares,
             pull=np.zeros(d + 1),
             centre=np.zeros(n),
             z=np.zeros(n),
@@ -225,11 +231,9 @@ class Columns(SolverBase):
         if not state.steps or not self._covers(state, violation):
             state.features = self._choose(problem, state, violation)
             state.active = state.features.size
-            state.work.working = None
-        if state.work.working is None:
-            state.work.working = WorkingSet(
-                self._store(problem, state), state.features, problem.intercept.present
-            )
+            state.working = None
+        if state.working is None:
+            state.working = WorkingSet(state.store, state.features, problem.intercept.present)
         # How well the working set is solved: a share of the present violation, and, once the set
         # covers all features, no more than the gap asked for needs.
         target = WORKING_SHARE * worst
@@ -253,19 +257,6 @@ class Columns(SolverBase):
         return state
 
     # ------------------------------------------------------------------ the working set
-
-    @staticmethod
-    def _store(problem: Problem, state: ColumnsState) -> ColumnStore:
-        if state.work.store is None:
-            state.work.store = ColumnStore(problem)
-        return state.work.store
-
-    @staticmethod
-    def _machine(problem: Problem, state: ColumnsState) -> Binary:
-        # The solver's other loops are compiled, too, unless the problem is small.
-        if state.work.machine is None:
-            state.work.machine = make_machine(problem, problem.is_small)
-        return state.work.machine
 
     @staticmethod
     def _penalty_factors(problem: Problem, state: ColumnsState) -> tuple[np.ndarray, np.ndarray]:
@@ -311,11 +302,11 @@ class Columns(SolverBase):
 
     def _minimise(self, problem: Problem, state: ColumnsState, target: float) -> None:
         """Make proximal Newton steps until every violation of the working set is below `target`."""
-        working = state.work.working
+        working = state.working
         assert working is not None
         places = working.coordinates(problem.n_features)
         square, l1 = (parts[places] for parts in self._penalty_factors(problem, state))
-        machine = self._machine(problem, state)
+        machine = state.machine
         damping = (
             CORNER_DAMPING if traits_of(problem.loss).shape is Shape.CORNERED else CURVE_DAMPING
         )
@@ -368,11 +359,10 @@ class Columns(SolverBase):
         alpha : ndarray of shape (n,)
             The multipliers at its start.
         """
-        machine = self._machine(problem, state)
 
         def slope_at(t: float) -> float:
             z = state.z + t * moved
-            multipliers = machine.dual_variables(ALL, z, state.centre, state.q)
+            multipliers = state.machine.dual_variables(ALL, z, state.centre, state.q)
             return linear + t * quadratic - problem.C * inner(multipliers, moved)
 
         first = linear - problem.C * inner(alpha, moved)
@@ -386,14 +376,11 @@ class Columns(SolverBase):
     @staticmethod
     def _curvatures(problem: Problem, state: ColumnsState) -> np.ndarray:
         """Return the largest curvature along each coordinate, of the losses or proximal terms."""
-        # sum_i s_i x_ij^2 does not change in a run: it is computed once.
-        if not state.work.curvatures.size:
-            state.work.curvatures = problem.C * sum_squares(problem.X, problem.all_weights)
         # The loss's largest curvature, or that of the proximal term of a loss with kinks.
         bend = problem.loss.largest_curvature()
         if not math.isfinite(bend):
             bend = 1.0 / (state.q or 1.0)
-        return state.work.curvatures * bend
+        return state.curvatures * bend
 
     # ------------------------------------------------------------------ objectives and gap
 
@@ -412,8 +399,7 @@ class Columns(SolverBase):
             state.w[-1] += shift / problem.scale
             state.z += shift
         # Multipliers at the margins, and their pull v = C sum_i a_i x_i.
-        machine = self._machine(problem, state)
-        state.alpha, bend, sums = machine.answer(ALL, state.z, state.centre, state.q)
+        state.alpha, bend, sums = state.machine.answer(ALL, state.z, state.centre, state.q)
         alpha = problem.scatter(state.alpha)
         state.pull = dual_weights(problem, alpha)
         # The dual point needs the sum that a free intercept asks for.
@@ -461,9 +447,8 @@ class Columns(SolverBase):
         l1 = penalty_factors(problem)[1]
         # The features with a weight, and those whose pull is at its bound.
         is_near = (np.abs(state.pull) > NEAR_BOUND * l1) | (state.w != 0.0)
-        working = WorkingSet(
-            self._store(problem, state), np.flatnonzero(is_near[:-1]), problem.intercept.present
-        )
+        near = np.flatnonzero(is_near[:-1])
+        working = WorkingSet(state.store, near, problem.intercept.present)
         places = working.coordinates(problem.n_features)
         # To a little inside of the bounds, which the equations are then solved to.
         room = MARGIN * target * l1[0]
@@ -483,7 +468,7 @@ class Columns(SolverBase):
         support = np.flatnonzero(state.w[:-1])
         state.z[:] = state.w[-1] * problem.scale
         if support.size:
-            store = self._store(problem, state)
+            store = state.store
             state.z += store.combine(store.cover(support), state.w[support])
 
     def solution(self, problem: Problem, state: ColumnsState) -> Point:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -11,11 +10,12 @@ from scipy.linalg.blas import dsyrk
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.rows.layouts import CSR, Rows, add_rows, as_rows, dot_rows
-from saddlesvm.rows.matrix import read_only
+from saddlesvm.rows.matrix import pieces, read_only
+from saddlesvm.rows.places import Memory, all_in_float64
 from saddlesvm.rows.small_types import widen
 from saddlesvm.solvers.columns.kernels import copy_rows
-from saddlesvm.solvers.linear_algebra import BLOCK_VALUES, sum_outer
 
+BLOCK_VALUES = 1_000_000  # values of a block of dense rows; a guess
 MIRRORED = 128  # rows that are mirrored at once: their block stays in the cache; derived
 
 
@@ -113,13 +113,13 @@ class ColumnStore:
         return out[:-1]
 
 
-def mirror_upper(matrix: np.ndarray) -> None:
-    """Copy the upper triangle of a matrix onto its lower triangle, in place."""
+def mirror_lower(matrix: np.ndarray) -> None:
+    """Copy the lower triangle of a matrix onto its upper triangle, in place."""
     for first in range(0, len(matrix), MIRRORED):
         last = first + MIRRORED
         corner = matrix[first:last, first:last]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
-        matrix[last:, first:last] = matrix[first:last, last:].T
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+        matrix[first:last, last:] = matrix[last:, first:last].T
 
 
 class Gram:
@@ -131,61 +131,62 @@ class Gram:
     places : ndarray of shape (m,)
         Of the working set.
     intercept : bool
+
+    Attributes
+    ----------
+    rows : Memory, optional
+        The chosen columns by rows, if they are sparse.
     """
 
     def __init__(self, store: ColumnStore, places: np.ndarray, intercept: bool) -> None:
         self.store = store
         self.places = places
         self.intercept = intercept
-        self.by_row: CSR | None = None
-        if store.columns.sparse:
-            held = store.columns
-            whole = sparse.csr_matrix(
-                (held.data, held.indices, held.indptr), shape=(store.d, store.n), copy=False
-            )
-            # The chosen columns by rows: a row adds the products of its own values to the matrix.
-            rows = whole[places].tocsc()
-            parts = np.asarray(rows.indices), np.asarray(rows.indptr)
-            self.by_row = CSR(rows.data, *parts, store.scale if intercept else 0.0, places.size)
+        self.rows: Memory | None = None
+        columns = store.columns
+        if isinstance(columns, CSR):
+            bias = store.scale if intercept else 0.0
+            self.rows = all_in_float64(as_rows(columns.matrix[places].T.tocsr(), bias))
 
     @property
     def pairs(self) -> float:
-        """Products that the matrix of sparse columns takes."""
-        assert self.by_row is not None
-        return 0.5 * float(np.square(np.diff(self.by_row.indptr).astype(np.float64)).sum())
+        """Products of two values of a row, for each value."""
+        assert self.rows is not None
+        counts = np.diff(self.rows.matrix.indptr).astype(np.float64)
+        return 0.5 * float(counts @ counts) / max(float(counts.sum()), 1.0)
 
     def matrix(self, bend: np.ndarray) -> np.ndarray:
         """Return the matrix for these second derivatives of the rows' terms."""
-        m = self.places.size
         active = np.flatnonzero(bend)
-        if self.by_row is not None:
-            # Sparse columns: one outer product for each row that bends.
-            upper = sum_outer(self.by_row, active.astype(np.int32), bend[active]).T
-            mirror_upper(upper)
-            return upper if self.intercept else np.ascontiguousarray(upper[:m, :m])
-        # Dense columns: the sum of X_W' B X_W over blocks of rows that stay in the cache.
-        lower = np.zeros((m, m), order="F")
-        step = max(1, BLOCK_VALUES // max(m, 1))
+        if self.rows is not None:
+            found = self.rows.gram(active, bend[active], np.float64)
+        else:
+            found = self.sum_columns(active, bend)
+        mirror_lower(found)
+        side = self.places.size + self.intercept
+        # The matrix is symmetric: its transpose has the order of C.
+        return np.ascontiguousarray(found.T[:side, :side])
 
-        columns: Any = self.store.columns  # dense here
-        held = columns.values
+    def sum_columns(self, active: np.ndarray, bend: np.ndarray) -> np.ndarray:
+        """Return the lower triangle of the matrix of dense columns, in the order of Fortran."""
+        held = self.store.columns.matrix
+        m = self.places.size
+        squares = np.zeros((m, m), order="F")
         sums = np.zeros(m)
-        few = active.size < bend.size
-        for start in range(0, active.size if m else 0, step):  # all features may have been left out
-            some = active[start : start + step]
-            part = (
-                held[np.ix_(self.places, some)]
-                if few
-                else held[:, start : start + step][self.places]
-            )
-            share = np.sqrt(bend[some])
+        # Blocks of rows that stay in the cache.
+        for some in pieces(active.size if m else 0, max(1, BLOCK_VALUES // max(m, 1))):
+            rows = active[some]
+            if active.size < bend.size:
+                part = held[np.ix_(self.places, rows)]
+            else:
+                part = held[:, some][self.places]
+            share = np.sqrt(bend[rows])
             scaled = part * share
             sums += scaled @ share
-            lower = dsyrk(1.0, scaled.T, beta=1.0, c=lower, trans=1, lower=1, overwrite_c=1)
-        whole = np.empty((m + self.intercept, m + self.intercept))
-        whole[:m, :m] = np.tril(lower) + np.tril(lower, -1).T
+            squares = dsyrk(1.0, scaled.T, beta=1.0, c=squares, trans=1, lower=1, overwrite_c=1)
         # The virtual feature: its products with the columns, and with itself.
-        if self.intercept:
-            whole[m, :m] = whole[:m, m] = self.store.scale * sums
-            whole[m, m] = self.store.scale**2 * float(bend.sum())
-        return whole
+        found = np.empty((m + 1, m + 1), order="F")
+        found[:m, :m] = squares
+        found[m, :m] = self.store.scale * sums
+        found[m, m] = self.store.scale**2 * float(bend.sum())
+        return found
