@@ -52,14 +52,14 @@ def test_joint_machines_on_one_worker(machine: str, classes: int) -> None:
     y = np.minimum(y, classes - 1)
     weights = np.random.default_rng(0).integers(1, 3, N).astype(float)
     parts = cut(X, y, CUTS, np.arange(classes), weights, multi_class=machine)
-    split, joint = parts[0].split, JOINT[machine].joint
+    split = parts[0].split
     loss, vectors = JOINT[machine].loss, split.n_vectors
     assert (split.n_problems, vectors) == (1, 1 if classes == 2 else 3)
-    plan = ClusterPlan(loss, 0.5, N, 1, D, tol=1e-6, joint=joint, vectors=vectors)
+    plan = ClusterPlan(loss, 0.5, N, 1, D, tol=1e-6, is_joint=True, vectors=vectors)
     assert choose_method("auto", plan, 8 * N * D, 2**24) == "gather"
     solution = OneWorker(plan, Engine(parts)).run()
     assert solution.outcome is Outcome.CERTIFIED and solution.W.shape == (vectors, D + 1)
-    sub = JointSubProblem(0, "", y.astype(float), None, classes, joint)
+    sub = JointSubProblem(0, "", y.astype(float), None, classes, JOINT[machine].kind)
     problem = sub.problem(as_rows(X, 1.0), loss, C=0.5, weights=weights, intercept="regularized")
     best = fit(problem, solver_for(machine, "auto"), Limits(1e-7))
     W = np.column_stack([best.coef, best.intercept])
@@ -71,8 +71,7 @@ def test_joint_machines_on_one_worker(machine: str, classes: int) -> None:
 
 def test_what_only_goes_with_all_rows_together_is_said() -> None:
     def refused(solver: str, memory: int = 2**28, penalty: Penalty | None = None, machine: str = "") -> str:
-        joint = JOINT[machine].joint if machine else None
-        plan = ClusterPlan(Hinge(), 1.0, 10**7, 1, 100, penalty=penalty or L2(), joint=joint)
+        plan = ClusterPlan(Hinge(), 1.0, 10**7, 1, 100, penalty=penalty or L2(), is_joint=bool(machine))
         with pytest.raises(ValueError) as error:
             choose_method(solver, plan, 8 * 10**9, memory)
         return str(error.value)

@@ -14,7 +14,7 @@ from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
 from saddlesvm.problem import crammer_singer
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import BEST_RIVAL, leads
+from saddlesvm.problem.joint_losses import best_rival_losses, leads
 from saddlesvm.problem.losses import Hinge, SquaredHinge
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows import class_rows
@@ -73,7 +73,7 @@ def test_rows_without_loss_pay_exactly_nothing():
     scores, own = random.normal(size=(500, 4)), random.integers(0, 4, 500)
     scores[np.arange(500), own] = -np.inf
     scores[np.arange(500), own] = scores.max(axis=1) + 1.0 + 1e-9
-    assert not BEST_RIVAL.values(scores, own).any()
+    assert not best_rival_losses(scores, own).any()
     assert leads(scores, own) == pytest.approx(1.0, abs=1e-8)
 
 
@@ -226,7 +226,7 @@ def test_a_visit_leaves_the_row_without_a_share_of_the_gap(intercept, empty):
     design = as_rows(X, 0.0 if intercept == "none" else 1.0)
     for row in range(8):
         given = {"C": 2.0, "members": np.array([row]), "intercept": intercept}
-        problem = make_joint_problem(design, y, 4, Hinge(), BEST_RIVAL, **given)
+        problem = make_joint_problem(design, y, 4, Hinge(), **given)
         state = CrammerSinger().step(problem, CrammerSinger().init(problem, 0), Budget(1))
         certificate = evaluate(problem, CrammerSinger().solution(problem, state)).certificate
         assert abs(certificate.gap) <= 1e-12 * certificate.primal

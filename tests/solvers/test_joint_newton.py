@@ -8,6 +8,7 @@ import pytest
 from saddlesvm import LinearSVC, NotCertifiedWarning, Outcome
 from saddlesvm.problem.certificate import Point, evaluate
 from saddlesvm.problem.crammer_singer import make_joint_problem
+from saddlesvm.problem.joint_losses import best_rival_losses
 from saddlesvm.problem.losses import Hinge
 from saddlesvm.rows.layouts import as_rows
 from saddlesvm.solvers import class_equations
@@ -55,7 +56,7 @@ def test_the_variables_are_feasible_and_best(q):
     np.testing.assert_allclose(problem.feasible(alpha), alpha, atol=1e-13)
     best = smoothed(problem, centre, q, Z, alpha)
     assert sums.smoothed == pytest.approx(best, rel=1e-9)
-    assert sums.losses == pytest.approx(problem.joint.values(Z, problem.codes) @ problem.all_weights, rel=1e-12)
+    assert sums.losses == pytest.approx(best_rival_losses(Z, problem.codes) @ problem.all_weights, rel=1e-12)
     gained = alpha[np.arange(problem.y.size), problem.codes]
     assert sums.conjugates == pytest.approx(-gained.sum(), rel=1e-12)
     for _ in range(50):

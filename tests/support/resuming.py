@@ -15,7 +15,6 @@ from saddlesvm.fit.checkpoint import Checkpoint
 from saddlesvm.fit.loop import fit
 from saddlesvm.fit.outcome import FitResult, Limits
 from saddlesvm.problem.crammer_singer import make_joint_problem
-from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX
 from saddlesvm.problem.losses import EpsilonInsensitive, Hinge, Logistic, Loss, SquaredHinge
 from saddlesvm.problem.multinomial import make_multinomial_problem
 from saddlesvm.problem.penalties import L1, ElasticNet
@@ -53,15 +52,14 @@ def binary(loss: Loss, n: int = 60, d: int = 5, sparse: bool = False, **options:
     return make
 
 
-def joint(loss: Any, n: int = 120) -> Make:
+def joint(maker: Any, n: int = 120) -> Make:
     """A machine of many classes, in memory."""
 
     def make(folder: Path) -> Any:
         X, y = blobs(n=n, k=K, d=6, seed=1)
         rows, codes = as_rows(X), y.astype(float)
-        if loss is SOFTMAX:
-            return make_multinomial_problem(rows, codes, K, Logistic(), C=1.0)
-        return make_joint_problem(rows, codes, K, Hinge(), loss, C=1.0)
+        loss = Hinge() if maker is make_joint_problem else Logistic()
+        return maker(rows, codes, K, loss, C=1.0)
 
     return make
 
@@ -77,19 +75,16 @@ def on_files(loss: Loss, sparse: bool = False, **options: Any) -> Make:
     return make
 
 
-def joint_on_files(loss: Any) -> Make:
-    """A machine of many classes over rows in files."""
+def softmax_on_files() -> Make:
+    """Multinomial regression over rows in files."""
 
     def make(folder: Path) -> Any:
         X, y = blobs(n=400, k=K, d=6, seed=1)
         rows = as_rows(mapped(X.astype(np.float32), folder), 0.0)
         plan = make_plan(rows, 2**30, 1)
         reader = BlockReader(rows, plan.edges, plan.per_block, np.zeros(y.size))
-        if loss is SOFTMAX:
-            rooms = Rooms(np.empty(0), kept_bytes=2**20)
-            return make_multinomial_problem(files(reader), y, K, Logistic(), rooms=rooms, C=1.0)
-        rooms = Rooms(plan.row_array((y.size, K)), kept_bytes=2**17)
-        return make_joint_problem(files(reader), y, K, Hinge(), loss, rooms=rooms, C=1.0)
+        rooms = Rooms(np.empty(0), kept_bytes=2**20)
+        return make_multinomial_problem(files(reader), y, K, Logistic(), rooms=rooms, C=1.0)
 
     return make
 
@@ -158,9 +153,9 @@ def of_penalties() -> Iterator[tuple[str, Cell]]:
 
 def of_many_classes() -> Iterator[tuple[str, Cell]]:
     """Machines of all classes at once."""
-    yield "best rival", Cell(joint(BEST_RIVAL), CrammerSinger(), Limits(tol=1e-8, certify_every=1.0), True)
-    yield "softmax", Cell(joint(SOFTMAX), Multinomial(), Limits(tol=1e-9), True)
-    yield "softmax on files", Cell(joint_on_files(SOFTMAX), MultinomialOnFiles(), Limits(tol=1e-8), True)
+    yield "best rival", Cell(joint(make_joint_problem), CrammerSinger(), Limits(tol=1e-8, certify_every=1.0), True)
+    yield "softmax", Cell(joint(make_multinomial_problem), Multinomial(), Limits(tol=1e-9), True)
+    yield "softmax on files", Cell(softmax_on_files(), MultinomialOnFiles(), Limits(tol=1e-8), True)
 
 
 def over_files() -> Iterator[tuple[str, Cell]]:

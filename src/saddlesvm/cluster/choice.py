@@ -61,9 +61,9 @@ def choose_method(solver: str, plan: ClusterPlan, n_bytes: int, memory: int, par
     # Joint machines, and penalties other than l2, need all rows together.
     together = f"on a cluster where all rows fit on a worker, with solver='auto' and {needed}"
     is_l2 = isinstance(plan.penalty, L2)
-    if solver == "auto" and fits and (plan.joint is not None or not is_l2):
+    if solver == "auto" and fits and (plan.is_joint or not is_l2):
         return "gather"
-    if plan.joint is not None:
+    if plan.is_joint:
         raise ValueError(
             "multi_class='crammer_singer' and multi_class='multinomial' solve one problem over all "
             f"classes, and work {together}. Otherwise take multi_class='ovr' or 'ovo'"

@@ -24,7 +24,6 @@ from saddlesvm.fit.outcome import Limits, Outcome, StallWatch
 from saddlesvm.problem.bounds import Facts, RowSizes, Sums, largest_among, loss_sizes
 from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.intercepts import make_intercept
-from saddlesvm.problem.joint_losses import JointLoss
 from saddlesvm.problem.loss import Loss
 from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.problem import Strength
@@ -64,8 +63,8 @@ class ClusterPlan:
     penalty : Penalty
     share : float
         The factor of reported objectives, see :class:`~saddlesvm.problem.problem.Strength`.
-    joint : JointLoss, optional
-        Of the one problem that holds all classes.
+    is_joint : bool
+        True if one problem holds all classes.
     vectors : int
         Weight vectors of a problem.
     """
@@ -84,7 +83,7 @@ class ClusterPlan:
     scale: float = 1.0
     penalty: Penalty = field(default_factory=L2)
     share: float = 1.0
-    joint: JointLoss | None = None
+    is_joint: bool = False
     vectors: int = 1
 
     @property

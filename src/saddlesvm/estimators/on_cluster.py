@@ -158,9 +158,6 @@ def make_plan(
     from saddlesvm.cluster.method import ClusterPlan
 
     options = template._problem_options()
-    joint = None
-    if split.multi_class in JOINT:
-        joint = JOINT[split.multi_class].joint
     return ClusterPlan(
         loss=loss,
         C=resolve_C(options.get("C"), options.get("lam"), partitions.n)[0],
@@ -176,7 +173,7 @@ def make_plan(
         scale=scale,
         penalty=options.get("penalty", L2()),
         share=options.get("share", 1.0),
-        joint=joint,
+        is_joint=split.multi_class in JOINT,
         vectors=split.n_vectors,
     )
 

@@ -18,7 +18,6 @@ from saddlesvm.multiclass.sub_problems import Pairs, SubProblem, one_vs_rest, sh
 from saddlesvm.problem.certificate import Point
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem
 from saddlesvm.problem.intercepts import intercept_kind
-from saddlesvm.problem.joint_losses import BEST_RIVAL, SOFTMAX, JointLoss, Softmax
 from saddlesvm.problem.losses import Hinge, Logistic, Loss, loss_name, traits_of
 from saddlesvm.problem.multinomial import MultinomialProblem
 from saddlesvm.problem.penalties import Penalty
@@ -48,11 +47,11 @@ class JointSubProblem(SubProblem):
     Attributes
     ----------
     n_classes : int
-    joint : JointLoss
+    kind : type of JointProblem
     """
 
     n_classes: int = 2
-    joint: JointLoss = BEST_RIVAL
+    kind: type[JointProblem] = JointProblem
 
     @property
     def n_vectors(self) -> int:
@@ -60,9 +59,8 @@ class JointSubProblem(SubProblem):
         return self.n_classes if self.n_classes > 2 else 1
 
     def problem(self, X: Rows | Passes, loss: Loss, **options: Any) -> Problem:
-        kind = MultinomialProblem if isinstance(self.joint, Softmax) else JointProblem
         given = {"members": self.members, **options}
-        return make_joint_problem(X, self.y, self.n_classes, loss, self.joint, kind=kind, **given)
+        return make_joint_problem(X, self.y, self.n_classes, loss, kind=self.kind, **given)
 
     def start(self, problem: Problem, duals: Any, former_C: float, w: np.ndarray) -> Point:
         """Begin at the duals of an earlier fit, a row a class; of two classes their difference."""
@@ -72,7 +70,7 @@ class JointSubProblem(SubProblem):
     @property
     def begins_at_weights(self) -> bool:  # type: ignore[override]
         """Whether its solver does: that of the softmax, which has no dual variables."""
-        return isinstance(self.joint, Softmax)
+        return self.kind is MultinomialProblem
 
     def start_at(self, problem: Problem, W: np.ndarray) -> Point | None:
         """Return the weights themselves if the solver begins at weights, else None."""
@@ -92,26 +90,21 @@ class Joint:
     ----------
     loss : Loss
         The name of the loss if there are two classes.
-    joint : JointLoss
+    kind : type of JointProblem
     solver : type
     on_files : type, optional
         The solver over rows in files.
-    any_intercept : bool
-        Whether the intercept may be free.
     """
 
     loss: Loss
-    joint: JointLoss
+    kind: type[JointProblem]
     solver: type
     on_files: type | None = None
-    any_intercept: bool = False
 
 
 JOINT = {
-    "crammer_singer": Joint(Hinge(), BEST_RIVAL, CrammerSinger),
-    "multinomial": Joint(
-        Logistic(), SOFTMAX, Multinomial, on_files=MultinomialOnFiles, any_intercept=True
-    ),
+    "crammer_singer": Joint(Hinge(), JointProblem, CrammerSinger),
+    "multinomial": Joint(Logistic(), MultinomialProblem, Multinomial, MultinomialOnFiles),
 }
 
 
@@ -132,8 +125,8 @@ def sub_problems_of(
     if multi_class == "ovr":
         return one_vs_rest(codes, classes, factors)
     # A joint machine is a single problem over class numbers.
-    joint = JOINT[multi_class].joint
-    return [JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, joint)]
+    kind = JOINT[multi_class].kind
+    return [JointSubProblem(0, "", codes.astype(np.float64), None, classes.size, kind)]
 
 
 def loss_for(multi_class: str, loss: Loss) -> Loss:
@@ -163,7 +156,7 @@ def check_split(multi_class: str, intercept: str) -> None:
     if (
         multi_class in JOINT
         and intercept_kind(intercept).constrained
-        and not JOINT[multi_class].any_intercept
+        and not JOINT[multi_class].kind.any_intercept
     ):
         raise ValueError(
             f"multi_class={multi_class!r} has no free intercept: use intercept='regularized'"

@@ -41,20 +41,19 @@ from saddlesvm.problem.bounds import (
     gamma,
     radii,
 )
-from saddlesvm.problem.joint_losses import BEST_RIVAL, JointLoss, best_rival_pulls
+from saddlesvm.problem.joint_losses import best_rival_losses, best_rival_pulls
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.responses import RowSums, responses_of
 from saddlesvm.problem.sums import dual_weights
-from saddlesvm.problem.terms import Terms, weights_at
-from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.class_rows import ClassBlock, class_blocks
+from saddlesvm.problem.terms import weights_at
+from saddlesvm.rows.class_rows import block_rows
+from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.passes import InMemory, Part, Passes
+from saddlesvm.rows.places import Memory, all_in_float64
 from saddlesvm.runtime.threads import blas_for
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from saddlesvm.problem.loss import Loss
 
 SIZED_VALUES = 2**18  # variables of a slice of rows
@@ -67,13 +66,15 @@ SMALLER = 4
 class JointProblem(Problem):
     """A joint problem over `n_classes` classes.
 
-    ``y`` holds class numbers, and `joint` is the loss of all scores.
+    ``y`` holds class numbers.
 
     It passes over rows in memory or in files. Over files, each part of a pass is a problem in
     memory of its own (:meth:`restrict_to_part`).
 
     Attributes
     ----------
+    title : str
+        The name of the machine, for people.
     binary_loss : str
         The name of the loss if there are two classes.
     any_intercept : bool
@@ -82,16 +83,11 @@ class JointProblem(Problem):
         Whether the rows may be on a device.
     """
 
+    title: ClassVar[str] = "Crammer and Singer's machine"
     binary_loss: ClassVar[str] = "hinge"
     any_intercept: ClassVar[bool] = False
     on_devices: ClassVar[bool] = False
     n_classes: int = 2
-    joint: JointLoss = BEST_RIVAL
-
-    @cached_property
-    def terms(self) -> Terms:
-        """The problem in the form that compiled kernels take; its loss is the joint loss."""
-        return super().terms._replace(loss=self.joint)  # type: ignore[arg-type]
 
     def loss_sizes(self, rows: float) -> LossSizes:
         """Return the sizes of the loss of differences of scores, summed over so many rows."""
@@ -102,29 +98,19 @@ class JointProblem(Problem):
         """Mean number of stored values a row, once for each class."""
         return self.n_classes * max(1.0, self.X.n_values / max(1, self.X.n_rows))
 
-    def new_weights(self, dtype: DTypeLike = np.float64) -> np.ndarray:
-        """Zero weights of all classes in the layout of the rows."""
-        return np.zeros(self.X.weights_shape(self.n_classes), dtype=dtype)
-
-    def by_class(self, W: np.ndarray) -> np.ndarray:
-        """Weights in the layout of the rows as shape (K, d + 1): a view."""
-        return self.X.by_class(W)
-
-    def in_layout(self, W: np.ndarray) -> np.ndarray:
-        """Return weights (K, d + 1) as a contiguous array in the layout of the rows."""
-        return np.ascontiguousarray(self.X.by_class(W))
-
     @cached_property
     def codes(self) -> np.ndarray:
         """Class numbers as whole numbers."""
         return self.y if self.y.dtype.kind == "i" else self.y.astype(np.int32)
 
-    def blocks(
-        self, dtype: DTypeLike, smaller: int = 1
-    ) -> Iterator[tuple[ClassBlock, np.ndarray, np.ndarray]]:
-        """Yield blocks of rows, `smaller` times smaller than usual, with classes and weights."""
-        for block in class_blocks(self.X, self.n_classes, dtype, smaller):
-            yield block, self.codes[block.rows], self.all_weights[block.rows]
+    def place_of_classes(self, smaller: int = 1) -> Memory:
+        """Return all rows in float64 blocks, so short that their scores stay in the cache.
+
+        Blocks are `smaller` times smaller than usual.
+        """
+        place = all_in_float64(self.X)
+        place.block = max(1, block_rows(self.X, self.n_classes) // smaller)
+        return place
 
     def slices(self, count: int) -> Iterator[slice]:
         """Slices of so many rows, with few dual variables each."""
@@ -165,8 +151,6 @@ class JointProblem(Problem):
     def taken_over(self, duals: Any, former_C: float) -> np.ndarray:
         """Return the dual variables of an earlier fit, made feasible, shape (n_all, K).
 
-        Over files they are put into the solver's own array.
-
         Parameters
         ----------
         duals : ndarray or sparse array of shape (K, n_all)
@@ -174,9 +158,7 @@ class JointProblem(Problem):
         former_C : float
         """
         given = duals.T.tocsr() if sparse.issparse(duals) else duals.T
-        made = self.rooms.duals
-        if not self.on_files:
-            made = np.empty((self.y.size, self.n_classes))
+        made = np.empty((self.y.size, self.n_classes))
         for part in self.slices(self.y.size):
             some = given[part].toarray() if sparse.issparse(given) else given[part]
             # Two classes with one difference: half of it for each.
@@ -188,15 +170,14 @@ class JointProblem(Problem):
 
     def describe(self) -> str:
         """A line that says which problem this is."""
-        return f"{self.joint.title()} {super().describe()}, {self.n_classes} classes"
+        return f"{self.title}, {super().describe()}, {self.n_classes} classes"
 
 
 def make_joint_problem(
-    X: rows.Rows | Passes,
+    X: Rows | Passes,
     codes: np.ndarray,
     n_classes: int,
     loss: Loss,
-    joint: JointLoss = BEST_RIVAL,
     *,
     kind: type[JointProblem] = JointProblem,
     **options: Any,
@@ -208,24 +189,23 @@ def make_joint_problem(
     ValueError
         A loss, an intercept or a penalty is asked for that this kind of problem does not have.
     """
-    made = make_problem(X, codes, loss, kind=kind, n_classes=n_classes, joint=joint, **options)
+    made = make_problem(X, codes, loss, kind=kind, n_classes=n_classes, **options)
     assert isinstance(made, JointProblem)
     is_device = made.place is not None and made.place.in_arrays and kind.on_devices
     if not made.holds_rows and not is_device:
         place = type(made.place).__name__
         raise ValueError(
-            f"{joint.title()} machine needs rows in memory or files, not a place of their own "
-            f"({place})"
+            f"{kind.title} needs rows in memory or files, not a place of their own ({place})"
         )
     if loss_name(loss) != kind.binary_loss or (
         made.intercept.constrained and not kind.any_intercept
     ):
         no = "" if kind.any_intercept else ", and no free intercept"
         raise ValueError(
-            f"{joint.title()} machine has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}"
+            f"{kind.title} has the {kind.binary_loss} loss{no}, not {loss_name(loss)!r}"
         )
     if not made.is_plain:
-        raise ValueError(f"{joint.title()} machine supports penalty='l2' only, not {made.penalty}")
+        raise ValueError(f"{kind.title} supports penalty='l2' only, not {made.penalty}")
     return made
 
 
@@ -240,17 +220,19 @@ def score_sums(
     They are ``sum s_i Phi`` with `ahead` added to own scores, ``sum_i a_i . z_i``, and the same of
     the sizes of its terms; without `alpha` the last two are zero.
     """
-    own = problem.in_layout(W)
+    by_feature = np.ascontiguousarray(W.T)
 
     def add_part(part: Part, found: np.ndarray) -> None:
         local = problem.restrict_to_part(part)
-        for block, codes, weights in local.blocks(np.float64, SMALLER):
-            scores = block.scores(own)
+        place = local.place_of_classes(SMALLER)
+        for rows, block in place.blocks():
+            scores = place.scores(block, by_feature)
             if alpha is not None:
-                pairs = part.pick(alpha)[block.rows] * scores
+                pairs = part.pick(alpha)[rows] * scores
                 found[1:] += pairs.sum(), np.abs(pairs).sum()
-            scores[np.arange(codes.size), codes] += ahead
-            found[0] += float(weights @ problem.joint.values(scores, codes))
+            own = local.codes[rows]
+            scores[np.arange(own.size), own] += ahead
+            found[0] += float(local.all_weights[rows] @ best_rival_losses(scores, own))
 
     with problem.blas():
         return problem.passes.total(add_part, 3)
@@ -264,12 +246,14 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[np.ndarray, n
     Over files both are zero: so many variables may outweigh the memory.
     """
     shape = (problem.y.size, problem.n_classes)
-    own = problem.in_layout(W)
     if problem.on_files:
         return np.broadcast_to(0.0, shape), np.zeros(W.shape)
     alpha = np.zeros(shape)
-    for block, codes, weights in problem.blocks(np.float64, SMALLER):
-        alpha[block.rows] = best_rival_pulls(block.scores(own), codes) * weights[:, None]
+    by_feature = np.ascontiguousarray(W.T)
+    place = problem.place_of_classes(SMALLER)
+    for rows, block in place.blocks():
+        pulls = best_rival_pulls(place.scores(block, by_feature), problem.codes[rows])
+        alpha[rows] = pulls * problem.all_weights[rows, None]
     pull = dual_weights(problem, alpha)
     charged = problem.regularizer.conjugate(pull)
     gained = problem.C * float(alpha[np.arange(problem.y.size), problem.codes].sum())
@@ -288,17 +272,14 @@ class Scores:
     ----------
     problem : JointProblem
     w : ndarray of shape (K, d + 1)
-    paid : float, optional
-        The sum of the losses, if it is known.
     """
 
     offset: ClassVar[None] = None
 
-    def __init__(self, problem: JointProblem, w: np.ndarray, paid: float | None = None) -> None:
+    def __init__(self, problem: JointProblem, w: np.ndarray) -> None:
         self.problem = problem
         self.w = w
         self.scoring_weights = w
-        self.paid = paid
 
     def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
@@ -312,15 +293,12 @@ class Scores:
         If rounding has left a variable beyond its bound, all variables are shortened by as
         little, which lowers no bound by more than that share of what is gained.
         """
-        paid = self.paid
-        products = math.inf
-        product_sizes = math.inf
         facts = self.problem.facts
-        if pull is None:
-            found = score_sums(self.problem, self.w, alpha=alpha)
-            paid, products, product_sizes = found.tolist()
-        elif paid is None:
-            paid = float(score_sums(self.problem, self.w)[0])
+        given = alpha if pull is None else None
+        paid, products, product_sizes = score_sums(self.problem, self.w, alpha=given).tolist()
+        if pull is not None:
+            products = math.inf
+            product_sizes = math.inf
         conjugates, missed, strayed, gained, pulled, over = add_dual_sizes(self.problem, alpha)
         sums = LossSums(paid, conjugates, products, gained, product_sizes)
         move = Move(missed + (over + 4.0 * UNIT) * gained, strayed)

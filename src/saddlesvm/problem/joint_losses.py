@@ -1,4 +1,4 @@
-"""Losses of all classes' scores together: the contract of a joint loss, and its members.
+"""Losses of all classes' scores together: the hinge of the best rival, and the softmax.
 
 A row of class y with the scores ``z_k = w_k . x`` pays ``Phi(z)``. With ``p`` for a sub-gradient's
 share of each class, ``Phi'(z) = p - e_y``, the row's dual variables are ``a = s (e_y - p)``, and
@@ -7,73 +7,28 @@ the problem is
     P(W) = 1/2 sum_k ||w_k||^2 + C sum_i s_i Phi(z_i)
     D(a) = -1/2 sum_k ||w_k(a)||^2 - C sum_i s_i Phi*(-a_i / s_i),    w_k(a) = C sum_i a_ik x_i
 
-Every joint loss depends on differences of scores only, so that ``sum_k a_ik = 0``. Rivals are the
-other classes:
+Both depend on differences of scores only, so that ``sum_k a_ik = 0``. Rivals are the other classes:
 
-    MaxHinge       max(0, max over rivals of 1 + z_k - z_y)                         -s <= a_k <= 0,
-    a_y <= s Softmax        log sum_k exp(z_k) - z_y                                         a_k <=
-    0, a_y <= s
+    hinge      max(0, max over rivals of 1 + z_k - z_y)      -s <= a_k <= 0,  a_y <= s
+    softmax    log sum_k exp(z_k) - z_y                            a_k <= 0,  a_y <= s
 
 ``-s Phi*(-a / s)`` is ``a_y`` for the hinge, and ``s`` times the entropy of p for the softmax.
 
 Source: Crammer and Singer (2001), "On the algorithmic implementation of multiclass kernel-based
 vector machines".
+
+Arguments are about m rows: `scores` have shape (m, K), and `own`, the rows' classes, shape (m,).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
-
 import numpy as np
 
 
-@runtime_checkable
-class JointLoss(Protocol):
-    """The methods of a loss that the joint machine needs.
-
-    A member is a NamedTuple whose fields are its options.
-
-    All arguments are about m rows: `scores` and `alpha` have shape (m, K), `own` (the rows'
-    classes) and `weights` shape (m,).
-    """
-
-    def title(self) -> str:
-        """The name of the machine, for people."""
-
-    def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """``Phi`` of each row, shape (m,)."""
-
-
-class MaxHinge(NamedTuple):
-    """The hinge of the best rival: Crammer and Singer's machine."""
-
-    def title(self) -> str:
-        """The name of the machine, for people."""
-        return "Crammer and Singer's"
-
-    def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """``max(0, max over rivals of 1 + z_k - z_y)``."""
-        margins, own_scores = _rivals_ahead(scores, own)
-        return margins.max(axis=1) - own_scores
-
-
-class Softmax(NamedTuple):
-    """The negative log-likelihood of multinomial regression."""
-
-    def title(self) -> str:
-        """The name of the machine, for people."""
-        return "Multinomial regression,"
-
-    def values(self, scores: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """``log sum_k exp(z_k) - z_y``."""
-        top = scores.max(axis=1)
-        # No exponential overflows, since the largest score is taken off.
-        mass = np.exp(scores - top[:, None]).sum(axis=1)
-        return np.log(mass) + (top - scores[np.arange(own.size), own])
-
-
-BEST_RIVAL = MaxHinge()
-SOFTMAX = Softmax()
+def best_rival_losses(scores: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the hinge ``max(0, max over rivals of 1 + z_k - z_y)`` of each row, shape (m,)."""
+    margins, own_scores = _rivals_ahead(scores, own)
+    return np.asarray(margins.max(axis=1) - own_scores)
 
 
 def best_rival_pulls(scores: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -44,11 +44,12 @@ from saddlesvm.problem.bounds import (
 )
 from saddlesvm.problem.certificate import Evaluation, Point, evaluate_responses
 from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, score_errors
-from saddlesvm.problem.joint_losses import SOFTMAX, JointLoss, softmax_response
+from saddlesvm.problem.joint_losses import softmax_response
 from saddlesvm.problem.problem import in_memory_cached
 from saddlesvm.problem.regularizer import square
 from saddlesvm.problem.responses import RowSums, responses_of
 from saddlesvm.rows.class_rows import block_rows
+from saddlesvm.rows.passes import Part
 
 SOFTMAX_UNITS = 800.0  # roundings of a probability beside those of the sum over the classes
 NO_DUALS = np.empty((0, 0))
@@ -61,20 +62,14 @@ class Response(NamedTuple):
     ----------
     paid, entropy, pulled : float
         Sums of the rows' losses, of their entropies, and of ``s_i (1 - p_{i y_i}) ||x_i||``.
-    pull : ndarray
-        ``V``, in the layout of the rows.
+    pull : ndarray of shape (K, d + 1)
+        ``V``.
     """
 
     paid: float
     entropy: float
     pulled: float
     pull: np.ndarray
-
-    def plus(self, other: Response) -> Response:
-        """Return the sum of both responses."""
-        paid = self.paid + other.paid
-        entropy = self.entropy + other.entropy
-        return Response(paid, entropy, self.pulled + other.pulled, self.pull + other.pull)
 
 
 class ClassSums(NamedTuple):
@@ -91,19 +86,15 @@ class ClassSums(NamedTuple):
     weights: np.ndarray
     own: np.ndarray
 
-    def plus(self, other: ClassSums) -> ClassSums:
-        """The sums over the rows of both."""
-        return ClassSums(self.weights + other.weights, self.own + other.own)
-
 
 @dataclass(frozen=True, eq=False)
 class MultinomialProblem(JointProblem):
     """The joint problem with the softmax; its intercepts are all three kinds."""
 
+    title: ClassVar[str] = "Multinomial regression"
     binary_loss: ClassVar[str] = "logistic"
     any_intercept: ClassVar[bool] = True
     on_devices: ClassVar[bool] = True
-    joint: JointLoss = SOFTMAX
 
     @in_memory_cached
     def lengths(self) -> np.ndarray:
@@ -125,63 +116,72 @@ class MultinomialProblem(JointProblem):
     @cached_property
     def class_sums(self) -> ClassSums:
         """Sums over the rows of each class, by a pass of its own."""
-        return reduce(
-            ClassSums.plus, self.passes.each(lambda part: self.restrict_to_part(part)._class_sums())
-        )
 
-    def _class_sums(self) -> ClassSums:
-        W = self.new_weights()
-        for block, own, weights in self.blocks(np.float64):
-            factors = np.zeros((block.size, self.n_classes))
-            # sum of s_i x_i over the rows of each class, by factors of s_i in the own column.
-            factors[np.arange(block.size), own] = weights
-            block.add(factors, W)
-        counts = np.bincount(self.codes, weights=self.all_weights, minlength=self.n_classes)
-        return ClassSums(counts, self.C * np.ascontiguousarray(self.by_class(W)))
+        def add_part(part: Part, found: np.ndarray) -> None:
+            local = self.restrict_to_part(part)
+            place = local.place_of_classes()
+            for rows, block in place.blocks():
+                # sum of s_i x_i over the rows of each class, by factors of s_i in the own column.
+                own = local.codes[rows]
+                factors = np.zeros((own.size, self.n_classes))
+                factors[np.arange(own.size), own] = local.all_weights[rows]
+                found += place.pull(block, factors)
+
+        shape = (self.n_features + 1, self.n_classes)
+        return self.class_sums_of(self.passes.total(add_part, shape))
+
+    def class_sums_of(self, sums: np.ndarray) -> ClassSums:
+        """Return the sums over each class from ``sum s_i x_i`` of each, shape (d + 1, K)."""
+        codes = self.gather(self.codes)
+        weights = self.gather(self.row_weights)
+        counts = np.bincount(codes, weights=weights, minlength=self.n_classes)
+        return ClassSums(counts, self.C * np.ascontiguousarray(sums.T))
 
     def first_weights(self, start: Point | None) -> np.ndarray:
-        """Return the weights of a start, or zeros, with zero sums, in the layout of the rows.
+        """Return the weights of a start, or zeros, with zero sums over the classes.
+
+        Their shape is (d + 1, K).
 
         Raises
         ------
         ValueError
             The given weights have another shape.
         """
-        W = self.new_weights()
-        if start is not None and start.w is not None:
-            if start.w.shape != (self.n_classes, self.n_features + 1):
-                raise ValueError(
-                    f"the starting weights have shape {start.w.shape}; the problem has {W.shape}"
-                )
-            # The probabilities stay, the norm falls.
-            self.by_class(W)[:] = start.w - start.w.mean(axis=0)
-        return W
+        shape = (self.n_classes, self.n_features + 1)
+        if start is None or start.w is None:
+            return np.zeros(shape[::-1])
+        if start.w.shape != shape:
+            raise ValueError(
+                f"the starting weights have shape {start.w.shape}; the problem has {shape}"
+            )
+        # The probabilities stay, the norm falls.
+        return np.ascontiguousarray((start.w - start.w.mean(axis=0)).T)
 
     def response(self, W: np.ndarray) -> Response:
-        """Pass over the rows once, at the weights W in the layout of the rows."""
-        with self.blas():
-            return reduce(
-                Response.plus,
-                self.passes.each(lambda part: self.restrict_to_part(part)._response(W)),
-            )
+        """Pass over the rows once, at weights W of shape (d + 1, K)."""
 
-    def _response(self, W: np.ndarray) -> Response:
-        """Return the response of rows in memory, block by block."""
-        totals = np.zeros(3)
-        pull = np.zeros(W.shape)
-        for block, own, weights in self.blocks(np.float64):
-            pulls, losses, entropies = softmax_response(block.scores(W), own)
-            pulls *= weights[:, None]
-            # s_i (1 - p_iy), the size of the own variable, for the rounding of the pull.
-            taken = pulls[np.arange(own.size), own]
-            totals += weights @ losses, weights @ entropies, taken @ self.lengths[block.rows]
-            block.add(pulls, pull)
-        pull *= self.C
-        paid, entropy, pulled = totals.tolist()
+        def add_part(part: Part, found: np.ndarray) -> None:
+            local = self.restrict_to_part(part)
+            place = local.place_of_classes()
+            pull = found[3:].reshape(W.shape)
+            for rows, block in place.blocks():
+                own = local.codes[rows]
+                weights = local.all_weights[rows]
+                pulls, losses, entropies = softmax_response(place.scores(block, W), own)
+                pulls *= weights[:, None]
+                # s_i (1 - p_iy), the size of the own variable, for the rounding of the pull.
+                taken = pulls[np.arange(own.size), own]
+                found[:3] += weights @ losses, weights @ entropies, taken @ local.lengths[rows]
+                pull += place.pull(block, pulls)
+
+        with self.blas():
+            found = self.passes.total(add_part, 3 + W.size)
+        paid, entropy, pulled = found[:3].tolist()
+        pull = self.C * np.ascontiguousarray(found[3:].reshape(W.shape).T)
         return Response(paid, entropy, pulled, pull)
 
 
-make_multinomial_problem = partial(make_joint_problem, joint=SOFTMAX, kind=MultinomialProblem)
+make_multinomial_problem = partial(make_joint_problem, kind=MultinomialProblem)
 
 
 class Probabilities:
@@ -204,7 +204,8 @@ class Probabilities:
     def __init__(
         self, problem: MultinomialProblem, w: np.ndarray, found: Response | None = None
     ) -> None:
-        found = problem.response(problem.in_layout(w)) if found is None else found
+        if found is None:
+            found = problem.response(np.ascontiguousarray(w.T))
         C = problem.C
         facts = problem.facts
         pull, kept, drift = _feasible(problem, found, facts)
@@ -277,7 +278,7 @@ def _feasible(
         * 2.0
         * found.pulled
     )
-    pull = problem.by_class(found.pull)
+    pull = found.pull
     if not problem.intercept.constrained:
         return pull, 1.0, drift
     pull, share, missed = _mix_points(problem, pull, drift)

@@ -13,7 +13,7 @@ import numpy as np
 
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem
-from saddlesvm.problem.joint_losses import BEST_RIVAL, leads
+from saddlesvm.problem.joint_losses import leads
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import margins
 
@@ -39,15 +39,17 @@ def find_without_loss(problem: Any, model: Evaluation) -> Any:
 @find_without_loss.register(JointProblem)
 def find_joint_without_loss(problem: JointProblem, model: Evaluation) -> Point | None:
     """Return the multiple of the weights of all classes whose rows are ahead of their rivals."""
-    if problem.joint is not BEST_RIVAL or problem.on_files:
+    if type(problem) is not JointProblem or problem.on_files:
         return None
     # The least lead of a row's own class over its best rival takes the place of the margin.
     W = np.column_stack([model.coef, np.asarray(model.intercept) / (problem.scale or 1.0)])
-    own = problem.in_layout(W)
+    by_feature = np.ascontiguousarray(W.T)
     least = np.inf
-    for block, codes, weights in problem.blocks(np.float64):
+    place = problem.place_of_classes()
+    for rows, block in place.blocks():
         # Rows of weight zero take no part.
-        ahead = leads(block.scores(own), codes)[weights > 0.0]
+        takes_part = problem.all_weights[rows] > 0.0
+        ahead = leads(place.scores(block, by_feature), problem.codes[rows])[takes_part]
         least = min(least, float(ahead.min(initial=np.inf)))
     if not least > 0.0:
         return None

@@ -6,29 +6,25 @@ a contiguous vector for each feature, shape (d + 1, K), for sparse rows, so that
 touches one stretch of memory instead of K. `by_class` of the rows gives a view of the same shape
 for both.
 
-Blocks of dense rows are multiplied by the weights in matrix products, blocks of sparse rows in
-compiled loops. A block computes in the precision of the weights that it is given; rows of another
-precision are converted, a block at a time.
+These are the compiled loops over single rows. :mod:`saddlesvm.rows.places` multiplies blocks of
+rows: dense ones in matrix products, sparse ones by the loops here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from saddlesvm.rows.layouts import CSR, Rows, U, axpy
 from saddlesvm.rows.matrix import body_for
-from saddlesvm.rows.small_types import number, widen
+from saddlesvm.rows.small_types import number
 from saddlesvm.runtime.argument_types import number_in
 from saddlesvm.runtime.compiled import kernel, operation
 
 if TYPE_CHECKING:
     from numba.core import types
-    from numpy.typing import DTypeLike
 
     from saddlesvm.rows.matrix import Dense
 
@@ -217,57 +213,6 @@ def sparse_add(X: CSR, first: int, factors: np.ndarray, W: np.ndarray) -> None:
             last[k] += X.bias * u[k]
 
 
-@dataclass(frozen=True)
-class ClassBlock:
-    """Some contiguous rows, to be multiplied by the weights of all classes.
-
-    Attributes
-    ----------
-    X : Dense or CSR
-        The whole matrix.
-    rows : slice
-    dtype : dtype
-        The precision of the weights that the block is given.
-    """
-
-    X: Rows
-    rows: slice
-    dtype: Any
-
-    @property
-    def size(self) -> int:
-        """Rows of the block."""
-        return int(self.rows.stop - self.rows.start)
-
-    @cached_property
-    def values(self) -> np.ndarray:
-        """The rows of a dense matrix in the precision of the block, shape (m, d)."""
-        assert not self.X.sparse
-        return widen(self.X.values[self.rows], self.dtype)
-
-    def scores(self, W: np.ndarray) -> np.ndarray:
-        """Return ``x_i . w_k``, shape (m, K), in the precision of the block."""
-        if self.X.sparse:
-            out = np.empty((self.size, W.shape[1]), dtype=self.dtype)
-            sparse_scores(self.X, self.rows.start, W, out)
-            return out
-        out = self.values @ W[:, :-1].T
-        # The virtual feature's part, as it is not among the values.
-        out += self.dtype.type(self.X.bias) * W[:, -1]
-        return out
-
-    def add(self, factors: np.ndarray, W: np.ndarray) -> None:
-        """Add ``sum_i factors[i, k] x_i`` to ``w_k``.
-
-        `factors` has the shape and precision of the scores.
-        """
-        if self.X.sparse:
-            sparse_add(self.X, self.rows.start, factors, W)
-            return
-        W[:, :-1] += factors.T @ self.values
-        W[:, -1] += self.X.bias * factors.sum(axis=0)
-
-
 def block_rows(X: Rows, count: int) -> int:
     """Return how many rows a block has for `count` classes."""
     if X.sparse:
@@ -275,14 +220,3 @@ def block_rows(X: Rows, count: int) -> int:
     # At least half as many rows as classes, which share the visit to a row.
     fewest = int(np.clip(count // 2, FEWEST_ROWS, ENOUGH_ROWS))
     return int(np.clip(BLOCK_VALUES // (X.n_features + count), fewest, MOST_ROWS))
-
-
-def class_blocks(X: Rows, count: int, dtype: DTypeLike, smaller: int = 1) -> Iterator[ClassBlock]:
-    """Yield all rows, block by block, for the weights of `count` classes in a precision.
-
-    Blocks have a `smaller`-th of the usual number of rows.
-    """
-    size = max(1, block_rows(X, count) // smaller)
-    n = X.n_rows
-    for start in range(0, n, size):
-        yield ClassBlock(X, slice(start, min(start + size, n)), np.dtype(dtype))

@@ -412,9 +412,10 @@ class JointAscent(SolverBase):
                 )
             alpha[:] = start.alpha
         # Without shrinking, as published, no certificate rebuilds W, so rounding must not add up.
-        W = problem.new_weights(problem.dtype if self.shrinking else np.float64)
+        precision = problem.dtype if self.shrinking else np.float64
+        W = np.zeros(problem.X.weights_shape(K), precision)
         if alpha.any():
-            problem.by_class(W)[:] = dual_weights(problem, alpha)
+            problem.X.by_class(W)[:] = dual_weights(problem, alpha)
         classes = np.empty((n, K), dtype=np.int16 if K < SHORT_CLASSES else np.int32)
         # Every row begins with its classes in the same order, all active.
         classes[:] = np.arange(K)
@@ -455,7 +456,7 @@ class JointAscent(SolverBase):
 
     def solution(self, problem: JointProblem, state: JointAscentState) -> Point:
         """Return the last iterate."""
-        return Point(problem.by_class(state.w), state.alpha, tracks=True)
+        return Point(problem.X.by_class(state.w), state.alpha, tracks=True)
 
     def learn_from_certificate(
         self, problem: JointProblem, state: JointAscentState, evaluation: Evaluation
@@ -476,7 +477,7 @@ class JointAscent(SolverBase):
         # Close to the optimum float32 weights are too coarse.
         if state.w.dtype != np.float64 and is_fine(problem, certificate):
             state.w = state.w.astype(np.float64)
-        W = problem.by_class(state.w)
+        W = problem.X.by_class(state.w)
         W[:, :-1] = evaluation.coef
         if problem.scale:
             W[:, -1] = evaluation.intercept / problem.scale

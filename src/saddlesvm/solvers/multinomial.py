@@ -39,7 +39,7 @@ class Multinomial(Newton):
 
     def init(self, problem: Any, seed: int, start: Point | None = None) -> NewtonState:
         """Begin at zero, or at given weights of shape (K, d + 1)."""
-        W = np.ascontiguousarray(problem.by_class(problem.first_weights(start)).T)
+        W = problem.first_weights(start)
         state = NewtonState(w=W, active=problem.members.size)
         state.best.w = W
         return state
@@ -118,14 +118,10 @@ def class_sums_of(problem: MultinomialProblem, machine: DeviceSoftmax) -> ClassS
     for rows, block in wide.blocks():
         weights: Any = DeviceArray(machine.weights_by_class(rows))
         own += wide.pull(block, weights)
-    codes = problem.gather(problem.codes)
-    counts = np.bincount(
-        codes, weights=problem.gather(problem.row_weights), minlength=problem.n_classes
-    )
-    return ClassSums(counts, problem.C * np.ascontiguousarray(own.T))
+    return problem.class_sums_of(own)
 
 
 def response_of(problem: MultinomialProblem, point: EvaluatedPoint) -> Response:
     """What a pass has found, as the certificate of a multinomial problem takes it."""
-    pull = np.ascontiguousarray(problem.X.by_class(problem.C * point.pulled.T))
+    pull = np.ascontiguousarray(problem.C * point.pulled.T)
     return Response(point.sums.losses, -point.sums.conjugates, point.sums.pulled_size, pull)

@@ -49,7 +49,8 @@ class MultinomialOnFiles(NewtonOnFiles):
 
     def first_weights(self, problem: Any, start: Point | None) -> np.ndarray:
         """Return the weights of a start, or zero, shape (d + 1, K)."""
-        return np.ascontiguousarray(problem.by_class(problem.first_weights(start)).T)
+        W: np.ndarray = problem.first_weights(start)
+        return W
 
     def begin_method(self, problem: Any, w: np.ndarray) -> NewtonOverPasses:
         """Begin the method at these weights, with room for a sample of the rows."""
@@ -102,6 +103,6 @@ def evaluate_sums(problem: MultinomialProblem, method: NewtonOverPasses) -> Eval
     sums = method.sums
     assert sums is not None
     paid, conjugates, pulled = sums.sums[:3].tolist()
-    pull = np.ascontiguousarray(problem.X.by_class(problem.C * sums.pulled.T))
+    pull = np.ascontiguousarray(problem.C * sums.pulled.T)
     found = Response(paid, -conjugates, pulled, pull)
     return evaluation_at(problem, np.ascontiguousarray(method.model.T), found)
