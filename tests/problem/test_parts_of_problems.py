@@ -43,7 +43,8 @@ def test_a_block_has_the_members_of_its_chunks(layout: str, members: np.ndarray 
     with BlockReader(problem.X, EDGES, 3, np.zeros(N)) as reader:
         for chunks in ([0, 1], [3, 0], [2], [3, 1, 2]):
             rows = np.concatenate([np.arange(EDGES[k], EDGES[k + 1]) for k in chunks])
-            agrees(problem.restrict_to_block(reader.fetch(chunks)), problem, rows[np.isin(rows, problem.members)])
+            found = problem.restrict_to_rows(*reader.fetch(chunks))
+            agrees(found, problem, rows[np.isin(rows, problem.members)])
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
@@ -53,7 +54,7 @@ def test_a_part_of_a_pass_has_its_rows(layout: str) -> None:
         parts = FromFiles(reader, problem.members).each(problem.restrict_to_part)
         for k, part in enumerate(parts):  # a later one reuses its memory
             agrees(part, problem, np.arange(EDGES[k], EDGES[k + 1]))
-    [whole] = InMemory(problem.X, problem.members, 5.0).each(lambda part: part)
+    [whole] = InMemory(problem.X, problem.members).each(lambda part: part)
     assert problem.restrict_to_part(whole) is problem
 
 

@@ -50,7 +50,7 @@ def passes_over(X: Rows, place: str, folder: Path) -> Passes:
         return FromFiles(reader_of(X, folder), MEMBERS)
     if place == "own":
         return packed(dense(X), MEMBERS)
-    return InMemory(X, MEMBERS, D, 3 if place == "threads" else 1)
+    return InMemory(X, MEMBERS, 3 if place == "threads" else 1)
 
 
 def dense(X: Rows) -> Dense:
@@ -133,7 +133,7 @@ def test_parts_in_threads_are_cut_by_the_size_of_the_rows(monkeypatch: pytest.Mo
     X = as_rows(np.ones((4_000, 2)))
     parts = {}
     for threads in (2, 3, 20):
-        passes = InMemory(X, np.arange(4_000, dtype=np.int32), 2.0, threads)
+        passes = InMemory(X, np.arange(4_000, dtype=np.int32), threads)
         parts[threads] = [(part.place.start, part.place.stop) for part in passes.each(lambda part: part)]
         assert passes.select(passes.members[:9]).threads == threads
     assert parts[2] == parts[3] == parts[20]

@@ -72,7 +72,7 @@ def test_sums_come_out_the_same_for_any_number_of_threads(sparse: bool, monkeypa
     plain = np.column_stack([A, np.ones(500)])
 
     def sums(count: int) -> list[np.ndarray]:
-        passes = InMemory(X, members, 9.0, count)
+        passes = InMemory(X, members, count)
         return [passes.pull(alpha), passes.margins(np.arange(10.0))]
 
     one, two, five = sums(1), sums(2), sums(5)

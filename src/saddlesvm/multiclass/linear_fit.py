@@ -154,7 +154,7 @@ def open_rows(
     plan: MemoryPlan = make_plan(plain, memory, burden, folder)
     n = plain.n_rows
     X = plain._replace(bias=bias)
-    shape = burden.variables_of(n)
+    shape = (burden.problems, n if burden.variables else 0)
     # The solver's dual variables, those of the best bound, and those of a sweep under way.
     count = 3 if burden.variables > 2 else 2
     arrays = [plan.row_array(shape) for _ in range(count)]

@@ -245,11 +245,8 @@ class KernelPoint:
     dual: np.ndarray | None = None
     offsets: np.ndarray | None = None
     known: ClassVar[tuple[Evaluation, ...]] = ()
-
-    @property
-    def tracks(self) -> bool:
-        """False: a solver's running values come from float32 kernel values, which prove nothing."""
-        return False
+    # A solver's running values come from float32 kernel values, which prove nothing.
+    tracks: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

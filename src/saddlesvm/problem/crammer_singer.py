@@ -122,7 +122,7 @@ class JointProblem(Problem):
         """How to pass over the members: in memory in one part, by the BLAS' threads."""
         if self.place is not None:
             return super().passes
-        return InMemory(self.X, self.members, self.values_per_row)
+        return InMemory(self.X, self.members)
 
     def blas(self) -> AbstractContextManager[object]:
         """A context in which BLAS has a single thread while another reads blocks of files."""

@@ -24,7 +24,6 @@ from saddlesvm.problem.terms import (
     Pointwise,
     in_blocks,
     silent,
-    weigh,
     weights_or_one,
 )
 from saddlesvm.runtime.compiled import inlined
@@ -311,10 +310,11 @@ def offset_slope(
     for places, rows in in_blocks(members, terms.y.size):
         y = terms.y[rows]
         moved = z[places] + offset
-        slope += float(weigh(methods.subgradient(loss, moved, y), terms.weights, rows).sum())
+        s = weights_or_one(terms.weights, rows)
+        slope += float((s * methods.subgradient(loss, moved, y)).sum())
         if not kinked:
             # The curvature of some losses is the same for all rows, and then a number.
-            curvature = weigh(methods.curvature(loss, moved, y), terms.weights, rows)
+            curvature = s * methods.curvature(loss, moved, y)
             bend += float(np.broadcast_to(curvature, moved.shape).sum())
     return slope, bend
 
@@ -390,12 +390,12 @@ def _kinked_root(
     for places, rows in in_blocks(members, terms.y.size):
         own = z[places]
         y = terms.y[rows]
-        below = weigh(subgradient(loss, own + low, y), terms.weights, rows)
-        above = weigh(subgradient(loss, own + high, y), terms.weights, rows)
+        s = np.broadcast_to(weights_or_one(terms.weights, rows), own.shape)
+        below = s * subgradient(loss, own + low, y)
+        above = s * subgradient(loss, own + high, y)
         # Rows with the same slope at both ends add a constant.
         bent = np.flatnonzero(below != above)
         known += float(below.sum() - below[bent].sum())
-        s = np.broadcast_to(weights_or_one(terms.weights, rows), own.shape)
         pieces.append(np.stack([values[bent] for values in (own, y, s, below, above)]))
     own, y, s, below, above = np.concatenate(pieces, axis=1)
     for _ in range(SEARCH_STEPS):

@@ -35,7 +35,6 @@ from saddlesvm.problem.penalties import L2, Penalty
 from saddlesvm.problem.regularizer import Regularizer
 from saddlesvm.problem.terms import Pointwise, Terms, weights_at
 from saddlesvm.rows import layouts as rows
-from saddlesvm.rows.files import RowBlock
 from saddlesvm.rows.layouts import Rows
 from saddlesvm.rows.matrix import in_arrays
 from saddlesvm.rows.passes import InMemory, Part, Passes, squared_norms
@@ -286,7 +285,7 @@ class Problem(Weighted):
         """How to pass over the members."""
         if self.place is not None:
             return self.place.select(self.members)
-        return InMemory(self.X, self.members, self.values_per_row, self.threads)
+        return InMemory(self.X, self.members, self.threads)
 
     @property
     def n_values(self) -> int:
@@ -400,19 +399,13 @@ class Problem(Weighted):
             part.X, part.pick(self.y), part.pick(self.weights), part.pick(self.norms), part.rows
         )
 
-    def restrict_to_block(self, block: RowBlock) -> Self:
-        """Return the problem of a block's rows."""
-        weights = self.weights
-        if weights.size:
-            weights = block.gather(weights)
-        norms = block.gather(self.norms)
-        return self.replace_rows(
-            block.X, block.gather(self.y), weights, norms, self._members_of(block)
-        )
-
     def restrict_to_rows(self, X: Rows, chosen: np.ndarray) -> Self:
-        """Return the problem of some rows, whose values are X."""
+        """Return the problem of some rows, in any order, whose values are X."""
         members = np.arange(chosen.size, dtype=np.int32)
+        if self.members.size < self.y.size:
+            # The members ascend: a row takes part if it stands at its place among them.
+            places = np.searchsorted(self.members[:-1], chosen)
+            members = members[self.members[places] == chosen]
         return self.replace_rows(
             X, self.y[chosen], weights_at(self.weights, chosen), self.norms[chosen], members
         )
@@ -435,19 +428,6 @@ class Problem(Weighted):
             share=1.0,
             intercept=self.intercept.block_intercept,
         )
-
-    def _members_of(self, block: RowBlock) -> np.ndarray:
-        """Return the rows of a block that take part, in the numbering of the block."""
-        if self.members.size == self.y.size:
-            return np.arange(block.size, dtype=np.int32)
-        pieces = [np.empty(0, dtype=np.int32)]
-        done = 0
-        for part in block.parts:
-            # The rows of a part stand behind those of the parts before it.
-            first, last = np.searchsorted(self.members, (part.start, part.stop))
-            pieces.append((self.members[first:last] - (part.start - done)).astype(np.int32))
-            done += part.stop - part.start
-        return np.concatenate(pieces)
 
     def gather(self, values: np.ndarray) -> np.ndarray:
         """Return the members' values; the array itself if all rows are members."""

@@ -18,7 +18,6 @@ from saddlesvm.problem.terms import (
     Terms,
     in_blocks,
     silent,
-    weigh,
     weights_or_one,
     within_bounds,
 )
@@ -96,7 +95,7 @@ def dual_of_margins(
     methods = methods_of(terms.loss)
     for places, rows in in_blocks(members, terms.y.size):
         slopes = methods.subgradient(terms.loss, z[places] + offset, terms.y[rows])
-        alpha[rows] = -weigh(slopes, terms.weights, rows)
+        alpha[rows] = -weights_or_one(terms.weights, rows) * slopes
 
 
 @silent

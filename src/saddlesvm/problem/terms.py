@@ -81,11 +81,6 @@ def weights_or_one(weights: np.ndarray, rows: np.ndarray | slice | int) -> Any:
     return weights[rows] if weights.size else 1.0
 
 
-def weigh(values: np.ndarray, weights: np.ndarray, rows: np.ndarray | slice | int) -> np.ndarray:
-    """Numbers of some rows times the rows' weights; an empty array of weights means 1."""
-    return weights[rows] * values if weights.size else values
-
-
 def within_bounds(
     methods: Any, loss: object, a: np.ndarray, y: np.ndarray, s: object
 ) -> np.ndarray:

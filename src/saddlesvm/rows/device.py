@@ -75,11 +75,16 @@ class Device(Passes):
         """Return the rows as blocks."""
         return DeviceBlocks(self)
 
+    def wide_blocks(self) -> DeviceBlocks:
+        """Return the rows as blocks in double precision."""
+        place = self.blocks_of()
+        place.widen()
+        return place
+
     def norms(self) -> np.ndarray:
         """Return ``||x_i||^2`` of the rows; not finite if a value is not, or overflows."""
         found = np.empty(self.members.size)
-        place = self.blocks_of()
-        place.widen()
+        place = self.wide_blocks()
         xp = namespace_of(self.array)
         for rows, block in place.blocks():
             found[rows] = copy_to_numpy(xp.sum(block * block, axis=1))
@@ -90,16 +95,14 @@ class Device(Passes):
     def margins(self, w: np.ndarray) -> np.ndarray:
         """Return ``x_i . w`` of the rows, in float64."""
         found = np.empty(self.members.size)
-        place = self.blocks_of()
-        place.widen()
+        place = self.wide_blocks()
         for rows, block in place.blocks():
             found[rows] = place.scores(block, w)
         return found
 
     def pull(self, alpha: np.ndarray) -> np.ndarray:
         """Return ``sum_i alpha_i x_i`` in float64; `alpha` is over all rows of the array."""
-        place = self.blocks_of()
-        place.widen()
+        place = self.wide_blocks()
         own = alpha[self.members]
         pulled = np.zeros(self.X.n_features + 1)
         for rows, block in place.blocks():

@@ -13,7 +13,6 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,51 +141,22 @@ class Column:
         self.file = None
 
 
-@dataclass(frozen=True)
-class RowBlock:
+class RowBlock(NamedTuple):
     """Some chunks of rows in memory, in sequence.
 
     Attributes
     ----------
-    chunks : tuple of int
-    parts : list of slice
-        The rows of each chunk in the whole matrix.
     X : Dense or CSR
         The values of all m rows, in a buffer that the block after the next reuses.
+    numbers : ndarray of shape (m,)
+        The rows' numbers in the whole matrix.
     """
 
-    chunks: tuple[int, ...]
-    parts: list[slice]
     X: Rows
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return self.X.n_rows
-
-    def gather(self, array: np.ndarray) -> np.ndarray:
-        """Copy the entries of the block's rows from an array over all rows, shape (m,)."""
-        return np.concatenate([array[part] for part in self.parts])
-
-    def scatter(self, local: np.ndarray, array: np.ndarray) -> None:
-        """Write entries of the block's rows to their places in an array over all rows."""
-        done = 0
-        for part in self.parts:
-            array[part] = local[done : done + part.stop - part.start]
-            done += part.stop - part.start
+    numbers: np.ndarray
 
 
-class Buffer:
-    """Memory for a block of dense or CSR rows."""
-
-    def __init__(self, columns: Sequence[Column], most_rows: int, most_values: int) -> None:
-        shapes = [(most_values,), (most_values,), (most_rows + 1,)]
-        if len(columns) == 1:
-            shapes = [(most_rows, *columns[0].array.shape[1:])]
-        self.parts = [
-            np.empty(shape, column.array.dtype)
-            for shape, column in zip(shapes, columns, strict=True)
-        ]
+Buffer = list[np.ndarray]  # memory for a block of dense or CSR rows
 
 
 class BlockReader:
@@ -274,9 +244,17 @@ class BlockReader:
             self.thread = ThreadPoolExecutor(1, thread_name_prefix="saddlesvm-reader")
             most_rows = self.per_block * int(np.diff(self.edges).max())
             most_values = self.per_block * int(np.diff(self.starts).max())
-            self.buffers = [Buffer(self.columns, most_rows, most_values) for _ in range(2)]
+            self.buffers = [self._make_buffer(most_rows, most_values) for _ in range(2)]
         self.buffers.reverse()  # the other one belongs to the block that is worked on
         return self.thread.submit(self._read, chunks, self.buffers[0])
+
+    def _make_buffer(self, most_rows: int, most_values: int) -> Buffer:
+        """Return memory for a block of so many rows and stored values."""
+        shapes: list[tuple[int, ...]] = [(most_values,), (most_values,), (most_rows + 1,)]
+        if not self.X.sparse:
+            shapes = [(most_rows, self.X.n_features)]
+        arrays = zip(shapes, self.columns, strict=True)
+        return [np.empty(shape, column.array.dtype) for shape, column in arrays]
 
     def _read(self, chunks: tuple[int, ...], buffer: Buffer) -> RowBlock:
         # The places of the chunks in the buffer: of their rows, and of their values.
@@ -284,7 +262,6 @@ class BlockReader:
         ends = np.cumsum([0, *(part.stop - part.start for part in parts)])
         values = np.cumsum([0, *(self.starts[chunk + 1] - self.starts[chunk] for chunk in chunks)])
         X = self._view(buffer, int(ends[-1]), int(values[-1]))
-        block = RowBlock(chunks, parts, X)
         # The system fetches the next chunks while this one is read and its norms are computed.
         for chunk in chunks[1:AHEAD]:
             self._expect(chunk)
@@ -295,7 +272,8 @@ class BlockReader:
             if not self.normed[chunk]:
                 self._compute_norms(X.between(int(ends[k]), int(ends[k + 1])), parts[k])
                 self.normed[chunk] = True
-        return block
+        numbers = np.concatenate([np.arange(part.start, part.stop) for part in parts])
+        return RowBlock(X, numbers)
 
     def _spans(self, chunk: int) -> list[tuple[int, int]]:
         """Return the places of a chunk's items in each of the columns."""
@@ -318,22 +296,20 @@ class BlockReader:
         if self.X.sparse:
             firsts = [value, value, row]
         for column, array, first, (start, stop) in zip(
-            self.columns, buffer.parts, firsts, self._spans(chunk), strict=True
+            self.columns, buffer, firsts, self._spans(chunk), strict=True
         ):
             column.read(start, stop, array[first : first + stop - start])
             self.bytes_read += (stop - start) * column.item
         if len(self.columns) > 1:
             # The chunk's row pointers count values from the beginning of the file: shift them.
-            pointers = buffer.parts[2][
-                row : row + int(self.edges[chunk + 1] - self.edges[chunk]) + 1
-            ]
+            pointers = buffer[2][row : row + int(self.edges[chunk + 1] - self.edges[chunk]) + 1]
             pointers += pointers.dtype.type(value - int(self.starts[chunk]))
 
     def _view(self, buffer: Buffer, count: int, values: int) -> Rows:
         """Return the rows of a block as kernels take them."""
         if not self.X.sparse:
-            return rows.as_rows(buffer.parts[0][:count], self.X.bias)
-        data, indices, indptr = buffer.parts
+            return rows.as_rows(buffer[0][:count], self.X.bias)
+        data, indices, indptr = buffer
         # Kernels are compiled for read-only arrays.
         matrix = (
             read_only(data[:values]),

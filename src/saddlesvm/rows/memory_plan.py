@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from bisect import bisect_left
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,6 @@ from saddlesvm.rows.files import is_mapped
 from saddlesvm.rows.layouts import Rows
 
 if TYPE_CHECKING:
-    from saddlesvm.rows.matrix import CSR
     from saddlesvm.runtime.data_types import Matrix
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -174,11 +174,11 @@ class Burden(NamedTuple):
     problems : int
         Number of problems that are solved side by side.
     variables : int, default=1
-        Numbers that each problem keeps of a row.
+        Numbers that each problem keeps of a row; a joint machine keeps none.
     share : float, default=1.0
         Share of the rows that each problem has; with less than all, it keeps their numbers, too.
     classes : int, default=1
-        Numbers that make up a variable: the classes of a joint machine.
+        Classes of a joint machine.
     held : int, default=0
         Bytes besides, for any number of rows: weights and matrices, if they are large.
     kept : float, default=KEPT_SHARE
@@ -198,20 +198,12 @@ class Burden(NamedTuple):
     @property
     def of_row(self) -> int:
         """Bytes of a row's variables and its norm."""
-        return 8 * (self.variables * self.problems * self.classes + 1)
+        return 8 * (self.variables * self.problems + 1)
 
     @property
     def of_work(self) -> int:
         """Bytes of the work on a row of the present block."""
         return WORK_BYTES + (CLASS_BYTES * self.classes if self.classes > 1 else 0)
-
-    def variables_of(self, n: int) -> tuple[int, ...]:
-        """Return the shape of a variable of all problems for n rows."""
-        if self.variables == 0:
-            return (self.problems, 0)
-        if self.classes == 1:
-            return (self.problems, n)
-        return (self.problems, n, self.classes)
 
     @property
     def of_label(self) -> float:
@@ -277,22 +269,12 @@ def _find_edges(X: Rows, n: int, count: int) -> np.ndarray:
     # Sparse rows differ in length: a chunk's bytes are those of its values and of its rows.
     entry_bytes = X.data.itemsize + X.indices.itemsize
     row_bytes = X.indptr.itemsize + WORK_BYTES
-    total = int(X.indptr[-1]) * entry_bytes + n * row_bytes
-    edges = [_find_row(X, total * k / count, entry_bytes, row_bytes) for k in range(count + 1)]
-    edges[0] = 0
+
+    def bytes_before(row: int) -> int:
+        """Return the bytes of the rows before one: they ascend with its number."""
+        return int(X.indptr[row]) * entry_bytes + row * row_bytes
+
+    sizes = np.linspace(0, bytes_before(n), count + 1)
+    edges = [bisect_left(range(n), size, key=bytes_before) for size in sizes]
     edges[-1] = n
-    return np.unique(np.array(edges, dtype=np.int64))
-
-
-def _find_row(X: CSR, size: float, entry_bytes: int, row_bytes: int) -> int:
-    """Return the first row before which there are at least `size` bytes, by bisection."""
-    low = 0
-    high = X.indptr.size - 1
-    while low < high:
-        # Bytes before a row ascend with its number.
-        middle = (low + high) // 2
-        if int(X.indptr[middle]) * entry_bytes + middle * row_bytes < size:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return np.unique(edges)

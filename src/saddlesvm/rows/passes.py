@@ -176,8 +176,6 @@ class InMemory(Passes):
 
     Attributes
     ----------
-    values_per_row : float
-        Mean number of stored values of a row.
     threads : int
         At most this many work on the parts.
     """
@@ -185,7 +183,6 @@ class InMemory(Passes):
     holds_rows: ClassVar[bool] = True
     X: Rows
     members: np.ndarray
-    values_per_row: float
     threads: int = 1
 
     def each(self, work: Callable[[Part], Answer]) -> list[Answer]:
@@ -193,7 +190,7 @@ class InMemory(Passes):
         size = self.members.size
         if self.threads == 1:
             return [work(Part(self.X, self.members, slice(0, size)))]
-        n_values = size * self.values_per_row
+        n_values = self.X.n_values * size / self.X.n_rows
         seconds = self.X.reading_time(n_values)
         # Few parts if there are many features: their vectors are added up by one thread.
         most = max(2, int(n_values / (ADDING * (self.X.n_features + 1))))
@@ -214,7 +211,7 @@ class InMemory(Passes):
 
     def select(self, members: np.ndarray) -> InMemory:
         """Return passes over other rows of the same matrix."""
-        return InMemory(self.X, members, self.values_per_row, self.threads)
+        return InMemory(self.X, members, self.threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +309,7 @@ def squared_norms(X: Rows, threads: int = 1) -> np.ndarray:
     """Return ``||x_i||^2`` of all rows, shape (n,); see :meth:`Passes.norms`."""
     if is_summed_in_arrays(X):
         return X.squared_norms()
-    return InMemory(X, np.arange(X.n_rows), X.n_values / max(X.n_rows, 1), threads).norms()
+    return InMemory(X, np.arange(X.n_rows), threads).norms()
 
 
 def sample_rows(X: Rows) -> np.ndarray:

@@ -189,6 +189,12 @@ class Blocks(OverFiles):
         for problem, state, budget in zip(problems, states, budgets, strict=True):
             state.target = budget.relative_gap
             self.visit(problem, state, block)
+            state.position += len(chunks)
+            if state.position < state.order.size:
+                state.epochs += block.X.n_rows / problem.y.size
+                continue
+            self._improve_kept(problem, state)
+            self._end_sweep(problem, state)
         return list(states)
 
     @staticmethod
@@ -211,23 +217,17 @@ class Blocks(OverFiles):
 
     def visit(self, problem: Problem, state: BlocksState, block: RowBlock) -> None:
         """Add a block's losses at the judged weights, and improve its dual variables."""
-        local = problem.restrict_to_block(block)
-        alpha = block.gather(state.alpha)
+        local = problem.restrict_to_rows(block.X, block.numbers)
+        alpha = state.alpha[block.numbers]
         # The losses of the judged weights come first, while the block is in the cache.
         z = margins(local, state.judged)
-        paid = loss_sums(local.pointwise, local.members, z, 0.0, np.zeros(block.size)).paid
+        paid = loss_sums(local.pointwise, local.members, z, 0.0, np.zeros(alpha.size)).paid
         state.paid += float(paid)
         # a_B <- about argmax D(a_B, a_rest), and w follows.
         self._descend(local, state, alpha, MOST_VISITS)
-        block.scatter(alpha, state.alpha)
+        state.alpha[block.numbers] = alpha
         state.conjugates += _sum_conjugates(local, alpha)
         _keep_free_rows(problem, state, block, local, alpha)
-        state.position += len(block.chunks)
-        if state.position < state.order.size:
-            state.epochs += block.size / problem.y.size
-            return
-        self._improve_kept(problem, state)
-        self._end_sweep(problem, state)
 
     def _improve_kept(self, problem: Problem, state: BlocksState) -> None:
         """Descend over the rows kept in this sweep, while all others stand still."""
@@ -406,5 +406,4 @@ def _keep_free_rows(
     kept = inside[: max(room - state.kept.size, 0)]
     if kept.size:
         state.values.append(block.X.take(kept))
-        numbers = np.concatenate([np.arange(part.start, part.stop) for part in block.parts])
-        state.kept = np.concatenate([state.kept, numbers[kept]])
+        state.kept = np.concatenate([state.kept, block.numbers[kept]])

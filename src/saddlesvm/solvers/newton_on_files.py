@@ -178,7 +178,7 @@ class NewtonOnFiles(OverFiles):
             return
         block = read_sample(problems[0])
         for problem, state in due:
-            local = problem.restrict_to_block(block)
+            local = problem.restrict_to_rows(block.X, block.numbers)
             state.rows_touched += local.members.size
             if not local.members.size:
                 continue
