@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize_scalar
-from test_intercepts import with_total
 
-from saddlesvm.problem import certificate, responses
-from saddlesvm.problem.bounds import SLACK, STILL, Sums, margin_errors, move_to_sum, point_sizes
+from saddlesvm.problem import certificate
+from saddlesvm.problem.bounds import SLACK, STILL, Room, Sums, margin_errors, move_to_sum, point_sizes
 from saddlesvm.problem.certificate import (
     Certificate,
     Evaluation,
@@ -25,11 +24,10 @@ from saddlesvm.problem.certificate import (
     evaluate,
     mostly_rounding,
 )
-from saddlesvm.problem.intercepts import Free, Group
 from saddlesvm.problem.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, Loss, Squared, SquaredHinge
 from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.responses import best_scale, move_of
+from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.rows.layouts import as_rows
 from support import ALL_LOSSES, features, labels, matrix, named, plain_dual, plain_primal, small_problem, weight
@@ -162,15 +160,6 @@ def test_targets_far_from_zero_are_judged_from_the_offset(kind: str) -> None:
         alpha = np.tile([0.05, -0.05], 6)
         for point in (Point(np.array([1.0, -2.0, 1e9])), Point(np.array([1.0, -2.0, 1e9]), alpha), Point(alpha=alpha)):
             assert evaluate(problem, point).certificate.dual_rounding < 1e-9
-    summing = with_total(Absolute(), 2.0, 0)  # whose targets must stay: the sum is not zero
-    alpha = summing.intercept.balance(summing.pointwise, summing.members, np.full(20, 0.1))
-    for given in (False, True):  # the best offset, and the one of zero
-        found = evaluate(summing, Point(np.zeros(4), alpha), given_offset=given)
-        objective = plain_primal(summing, found.coef, found.intercept) + summing.C * 2.0 * found.intercept
-        assert near(found.certificate.primal, objective) and near(found.certificate.dual, plain_dual(summing, alpha))
-    assert found.intercept == 0.0
-    with np.errstate(over="ignore", invalid="ignore"):  # the objective is not finite; the bound still is
-        assert evaluate(summing, Point(np.full(4, 1e308), alpha)).certificate.dual < math.inf
 
 
 @by_loss
@@ -179,12 +168,6 @@ def test_the_dual_point_zero_is_a_bound_where_it_is_feasible(loss: Loss) -> None
     alpha = free.intercept.balance(free.pointwise, free.members, inside(free, 0.9))
     assert plain_dual(free, alpha) < 0.0
     assert evaluate(free, Point(alpha=alpha)).certificate.dual == 0.0
-    summing = with_total(loss, 0.5, 0)
-    long = summing.intercept.balance(summing.pointwise, summing.members, inside(summing, 0.9))
-    bound = plain_dual(summing, long)
-    assert (bound < 0.0) == (type(loss) is not Logistic) and near(
-        evaluate(summing, Point(np.zeros(4), long)).certificate.dual, bound
-    )
     fixed = dataclasses.replace(small_problem(loss, **SMALL), fixed=np.array([9.0, 9.0, 9.0, 0.0]))  # type: ignore[arg-type]
     assert evaluate(fixed, Point(alpha=np.zeros(8))).certificate.dual == pytest.approx(-121.5)
 
@@ -310,27 +293,6 @@ def test_a_pull_is_summed_again_where_rounding_is_most_of_the_gap(
     assert len(asked) == again and not tracked.exact
 
 
-@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("drift", [0.0, 0.25, 2.0])
-def test_a_primal_objective_bounds_every_model_within_the_drift(
-    monkeypatch: pytest.MonkeyPatch, C: float, drift: float
-) -> None:
-    X = matrix(20, 3, 0)
-    problem = make_problem(as_rows(X, 1.5), labels(X, Hinge(), 0), Hinge(), C=C, intercept=Free(1.5, 3.0))
-    alpha = problem.intercept.balance(problem.pointwise, problem.members, np.zeros(20))
-    w = np.array([0.6, -0.3, 0.2, 0.0]) * (1.0 if C > 1e-3 else 1e-1)
-    monkeypatch.setattr(certificate, "weights_by_short_sums", lambda *_: (w, drift))
-    found = evaluate(problem, Point(alpha=alpha))
-    random = np.random.default_rng(1)
-    ways = [w[:-1], -w[:-1], *random.normal(size=(40, 3)), *X, *-X]
-    for way in ways:
-        other = w[:-1] + drift * way / math.sqrt(way @ way)
-        objective = plain_primal(problem, other, found.intercept) + C * 3.0 * found.intercept
-        assert found.certificate.primal >= objective * (1.0 - 1e-12)
-    least = drift * (math.sqrt(w @ w) + 0.5 * drift) + C * drift * float(np.sqrt((X * X).sum(axis=1) + 1.5**2).sum())
-    assert found.certificate.primal_rounding <= 1.1 * least + drift * drift + 1e-9 * (1.0 + C)
-
-
 @pytest.mark.parametrize("size", [0.0, 1.0])
 def test_weights_of_zero_have_no_margins_that_round(size: float) -> None:
     problem = small_problem(Squared(), intercept="free", **SMALL)  # type: ignore[arg-type]
@@ -401,13 +363,17 @@ def asked(total: float, alpha: np.ndarray, loss: Loss, weighted: bool = False, s
     weights = np.linspace(0.5, 2.0, alpha.size) if weighted else None
     y = np.tile([1.0, -1.0], alpha.size)[: alpha.size]
     members = np.arange(alpha.size - 1)  # the last row is left out
-    problem = make_problem(
-        as_rows(X, 1.0), y, loss, C=0.7, members=members, weights=weights, intercept=Free(1.0, total)
-    )
+    problem = make_problem(as_rows(X, 1.0), y, loss, C=0.7, members=members, weights=weights, intercept="free")
     sizes = point_sizes(loss, y, problem.norms, problem.weights, members, alpha, signs=True)
     charged = sum(abs(loss.conjugate(alpha[i], y[i], weight(problem, i))) for i in members)
-    side = Group(problem.members, problem.intercept)
-    return problem, move_of(problem.pointwise, side, problem.norms, alpha, sizes, charged), sizes, charged
+
+    def room() -> Room:
+        high = np.array([loss.bounds(y[i], weight(problem, i))[1] for i in members])
+        at_top = [abs(loss.conjugate(most, y[i], weight(problem, i))) for i, most in zip(members, high, strict=True)]
+        way = high - alpha[:-1]
+        return Room(float(way.sum()), float(way @ np.sqrt(problem.norms[:-1])), sum(at_top))
+
+    return problem, move_to_sum(sizes, members.size, charged, total, room), sizes, charged
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -428,23 +394,6 @@ def test_variables_of_one_sign_that_sum_to_too_little_go_towards_their_bounds(
     assert share * (charged + at_top) <= move.charged <= SLACK * 1.0001 * share * (charged + at_top) + 1e-13
     assert share * way <= move.pulled <= SLACK * SLACK * 1.0001 * share * way + 1e-13
     assert move.share == math.inf
-
-
-@by_loss
-def test_a_move_is_charged_by_the_sizes_of_the_conjugates(monkeypatch: pytest.MonkeyPatch, loss: Loss) -> None:
-    charges: list[float] = []
-
-    def noted(*given: Any) -> Any:
-        charges.append(given[-1])
-        return move_of(*given)
-
-    monkeypatch.setattr(responses, "move_of", noted)
-    problem = with_total(loss, 0.5, 0)
-    alpha = problem.intercept.balance(problem.pointwise, problem.members, inside(problem))
-    sizes = sum(abs(loss.conjugate(a, y, 1.0)) for a, y in zip(alpha, problem.y, strict=True))
-    for w in (np.zeros(4), np.ones(4)):
-        evaluate(problem, Point(w, alpha))
-    assert charges == pytest.approx([sizes, sizes], rel=1e-11)
 
 
 def test_a_sum_that_is_met_exactly_takes_hardly_a_move() -> None:

@@ -19,10 +19,12 @@ from saddlesvm.problem.bounds import dual_of, primal_of
 from saddlesvm.problem.certificate import Certificate, KernelPoint
 from saddlesvm.problem.sums import loss_sums
 from saddlesvm.solvers.base import State
-from saddlesvm.solvers.task import ZERO_NORM
 
 SAMPLE = 128  # rows of each group that make the rough model of a first point (guessed)
 PAIR = 2  # rows of a pair
+# Squared norm of weights, relative to what their terms could add up to, that counts as zero;
+# guessed.
+ZERO_NORM = 1e-10
 
 
 @dataclass

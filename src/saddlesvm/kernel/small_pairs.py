@@ -23,7 +23,7 @@ import numpy as np
 
 from saddlesvm.fit.loop import Batch, Ended, ProblemInWork
 from saddlesvm.fit.outcome import FitResult, Outcome, Record, Trace
-from saddlesvm.kernel.ascent_state import SAMPLE
+from saddlesvm.kernel.ascent_state import SAMPLE, ZERO_NORM
 from saddlesvm.kernel.kernel_errors import KernelErrors, mix_errors
 from saddlesvm.kernel.kernel_sums import (
     COMMON,
@@ -48,7 +48,6 @@ from saddlesvm.problem.problem import Strength
 from saddlesvm.problem.terms import weight_of
 from saddlesvm.runtime.clock import clock
 from saddlesvm.runtime.compiled import arithmetic, kernel, searching_kernel
-from saddlesvm.solvers.task import ZERO_NORM
 
 # Violation, relative to the gap asked for, that may prove it if margins are about 1 (guessed)
 FIRST_ACCURACY = 3.0

@@ -631,8 +631,7 @@ def bound_sums(
     if move is None:
         move = STILL
         if regularizer.intercept.constrained:
-            total = regularizer.intercept.total
-            move = move_to_sum(sizes, rows.rows, sums.conjugate_sizes, total)
+            move = move_to_sum(sizes, rows.rows, sums.conjugate_sizes)
 
     # Products that underflow; the norm of tiny weights is zero itself.
     underflow = 0.0
@@ -708,7 +707,7 @@ def bound_conjugate(
         return direct
 
     # Bound (4): R*(v) = v . w - R(w) + ||v - w||^2 / 2, the last term by the computed pull.
-    apart = regularizer.fenchel_gap(w, pull)
+    apart = 0.5 * square(regularizer.penalised_part(w - pull))
     off = through.off + gamma(w.size + 4.0) * apart
     off += growth_of_square(math.sqrt(2.0 * apart), drift)
     off += shift * (norm + drift + shift)

@@ -23,8 +23,6 @@ from saddlesvm.problem.bounds import (
     Sums,
     bound_sums,
     dual_of,
-    growth_of_square,
-    norm_of,
     point_sizes,
     primal_of,
     row_sizes,
@@ -33,7 +31,7 @@ from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem, Strength
 from saddlesvm.problem.responses import Responses, RowSums, responses_of
-from saddlesvm.problem.short_sums import pulled_by_short_sums, weights_by_short_sums
+from saddlesvm.problem.short_sums import pulled_by_short_sums
 from saddlesvm.problem.sums import dual_weights
 
 ASSEMBLING = 32  # roundings at most between the sums and a certificate in the user's form; derived
@@ -373,10 +371,6 @@ def evaluate(
     else:
         running = dual_weights(problem, alpha)
     w = problem.regularizer.weights(running)
-    drift = 0.0
-    if not problem.intercept.homogeneous:
-        # Intercepts that require a sum other than zero, such as that of a one-class machine.
-        w, drift = weights_by_short_sums(problem, alpha)
 
     # The sums over the rows, and the pull that the bound rests on: none for an estimate.
     responses = responses_of(problem, w, given_offset)
@@ -386,7 +380,7 @@ def evaluate(
     else:
         pull = None if is_quick else running
         sums = responses.sums(alpha, pull)
-    found = evaluate_responses(responses, alpha, pull, sums, drift)
+    found = evaluate_responses(responses, alpha, pull, sums)
     return replace(found, pull=None if w is running else running[:-1].copy(), exact=not is_quick)
 
 
@@ -395,7 +389,6 @@ def evaluate_responses(
     alpha: np.ndarray,
     pull: np.ndarray | None,
     sums: RowSums | None = None,
-    drift: float = 0.0,
 ) -> Evaluation:
     """Return the model of weights, certified by what the rows respond to them and a dual point.
 
@@ -409,14 +402,11 @@ def evaluate_responses(
         ``v(alpha)`` from the rows; without it the weights are taken for it, and nothing is proven.
     sums : RowSums, optional
         The sums over the rows, if they are known.
-    drift : float, default=0.0
-        How far the weights may be from the weights of the published model.
     """
     known = sums or responses.sums(alpha, pull)
     problem = responses.problem
-    errors = known.errors
-    if drift:
-        errors = errors._replace(of_rows=errors.of_rows + drift)
+    # Only kernel machines ask for another sum of the dual variables than zero.
+    assert problem.intercept.homogeneous
 
     def sum_up(near: NearPull | None = None) -> Sums:
         """Return both objectives' parts, with bounds on their rounding."""
@@ -426,7 +416,7 @@ def evaluate_responses(
             known.sizes,
             responses.scoring_weights,
             pull,
-            errors=errors,
+            errors=known.errors,
             move=known.move,
             around=known.around,
             near=near,
@@ -438,17 +428,8 @@ def evaluate_responses(
     if is_bounded and mostly_rounding(problem.C, found):
         found = sum_up(pulled_by_short_sums(problem, alpha))
 
-    # What the offset of a free intercept costs (nothing, if its sum is zero), and by how much R may
-    # grow as the weights are off.
-    paid = found.paid + problem.intercept.paid(responses.offset or 0.0)
-    above = found.primal_rounding
-    if drift:
-        above += growth_of_square(norm_of(responses.scoring_weights), drift)
-    # Dual variables of zero are feasible, with a bound of zero, unless a sum is required of them.
-    at_zero = -math.inf
-    if problem.intercept.homogeneous and not problem.fixed.size:
-        at_zero = 0.0
-    found = found._replace(paid=paid, primal_rounding=above, at_zero=at_zero)
+    # Dual variables of zero have a bound of zero, unless rows are left out.
+    found = found._replace(at_zero=-math.inf if problem.fixed.size else 0.0)
     certificate = Certificate.from_sums(problem.strength, found)
     return Evaluation.from_weights(problem, responses.w, alpha, certificate, responses.offset)
 

@@ -8,34 +8,27 @@ import numpy as np
 
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.terms import weights_at
-from saddlesvm.rows.layouts import Rows, dot_rows
+from saddlesvm.rows.layouts import dot_rows
 from saddlesvm.rows.passes import sample_rows
 
 
 def fingerprint(problem: Problem, solver: object) -> dict[str, object]:
     """Return the facts that must be equal for a checkpoint to be resumed."""
-    if problem.holds_rows:
-        chosen = sample_rows(problem.X) if problem.on_files else problem.members
-        return marks(problem, solver, sketch(problem.X, chosen))
-    return marks(problem, solver, problem.passes.margins(direction_of(problem.X)))
-
-
-def sketch(X: Rows, members: np.ndarray) -> np.ndarray:
-    """The products of rows with a random direction; they differ even if norms are equal."""
-    products = np.empty(members.size)
-    dot_rows(X, members, direction_of(X), products)
-    return products
-
-
-def direction_of(X: Rows) -> np.ndarray:
-    """A random direction, the same for all rows of one width."""
-    return np.random.default_rng(0).standard_normal(X.n_features + 1)
+    # The products of rows with a random direction differ even if norms are equal.
+    direction = np.random.default_rng(0).standard_normal(problem.n_features + 1)
+    if not problem.on_files:
+        return marks(problem, solver, problem.passes.margins(direction))
+    # Of rows in files, a sample has to do.
+    chosen = sample_rows(problem.X)
+    products = np.empty(chosen.size)
+    dot_rows(problem.X, chosen, direction, products)
+    return marks(problem, solver, products)
 
 
 def marks(problem: Problem, solver: object, products: np.ndarray) -> dict[str, object]:
     """Return the problem's size, options and data sums, and the solver.
 
-    The rows' :func:`sketch` stands for the rows.
+    Products of the rows with a direction stand for the rows.
     """
     members = problem.members
     weights = weights_at(problem.weights, members)

@@ -6,8 +6,8 @@
     Free           The last weight is not penalised; in return the dual variables must have a given
                    sum, sum_i a_i = total.
 
-The total is zero if only the losses depend on the intercept. Another total belongs to an
-objective with the term ``C total b``, as in a one-class machine.
+The total is zero if only the losses depend on the intercept, as in all linear problems. Another
+total belongs to an objective with the term ``C total b``, as in a one-class kernel machine.
 """
 
 from __future__ import annotations
@@ -83,11 +83,6 @@ class Intercept:
         return scaling
 
     @property
-    def scaled_total(self) -> float:
-        """The required sum of the dual variables, times the value of the virtual feature."""
-        return self.total * self.scale
-
-    @property
     def lift(self) -> float:
         """The virtual feature's part of a row's squared norm that no penalty sees."""
         return 0.0
@@ -96,10 +91,6 @@ class Intercept:
     def block_intercept(self) -> Intercept:
         """The intercept of a block's problem, with the dual variables of other rows fixed."""
         return self
-
-    def penalised_part(self, w: np.ndarray) -> np.ndarray:
-        """Return the part of w, shape (d + 1,) or (K, d + 1), that the regulariser charges."""
-        return w
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """The weights whose margins count, and the offset to add to these margins."""
@@ -152,10 +143,6 @@ class Absent(Intercept):
         """Zero."""
         return 0.0
 
-    def penalised_part(self, w: np.ndarray) -> np.ndarray:
-        """All but the last weight, which belongs to no feature."""
-        return w[..., :-1]
-
 
 @dataclass(frozen=True)
 class Regularized(Intercept):
@@ -194,10 +181,6 @@ class Free(Intercept):
         """A regularised intercept: :func:`move_offset` penalises the way from the multiplier."""
         return Regularized(self.scale)
 
-    def penalised_part(self, w: np.ndarray) -> np.ndarray:
-        """All but the last weight."""
-        return w[..., :-1]
-
     def split(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """The weights but for the last, and the offset that the last weight stands for."""
         return np.append(w[:-1], 0.0), float(w[-1] * self.scale)
@@ -235,7 +218,7 @@ class Free(Intercept):
     ) -> float:
         """The multiplier, moved to the intercept, plus the contribution of the dual variables."""
         offset[0] = intercept / self.scale
-        return float(offset[0] + strength * self.scale * (float(alpha.sum()) - self.total))
+        return float(offset[0] + strength * self.scale * float(alpha.sum()))
 
 
 INTERCEPTS: dict[str, type[Intercept]] = {"none": Absent, "regularized": Regularized, "free": Free}

@@ -356,18 +356,7 @@ class Problem(Weighted):
 
     def terms_of(self, part: Part) -> Terms:
         """Return the problem of some of the rows, in the numbering of the part's own matrix."""
-        if part.X is self.X:
-            return self.terms
-        y = part.pick(self.y).astype(np.float64, copy=False)
-        return Terms(
-            part.X,
-            self.loss,
-            y,
-            part.pick(self.weights),
-            part.pick(self.norms),
-            self.C,
-            self.penalty,
-        )
+        return self.restrict_to_part(part).terms
 
     @cached_property
     def pointwise(self) -> Pointwise:

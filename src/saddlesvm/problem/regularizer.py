@@ -96,13 +96,6 @@ class Regularizer:
             value -= float(self.fixed @ w)
         return value
 
-    def slope(self, w: np.ndarray, direction: np.ndarray) -> float:
-        """Return the derivative of R at w along a direction, for half a square."""
-        slope = float(self.penalised_part(w) @ self.penalised_part(direction))
-        if self.fixed.size:
-            slope -= float(self.fixed @ direction)
-        return slope
-
     def _penalty_of(self, w: np.ndarray) -> float:
         """Return R(w) without the pull of fixed rows."""
         if self.is_plain:
@@ -159,14 +152,6 @@ class Regularizer:
         v = np.array(w, dtype=np.float64)
         v[:-1] = factor * w[:-1] + l1 * np.sign(w[:-1])
         return v
-
-    def fenchel_gap(self, w: np.ndarray, v: np.ndarray) -> float:
-        """Return ``R(w) + R*(v) - w.v >= 0`` without a free intercept: zero if w belongs to v."""
-        if self.is_plain:
-            return 0.5 * square(self.penalised_part(w - v))
-        weights = self.penalised_part(w)
-        pull = self.penalised_part(v)
-        return self._penalty_of(w) + self.conjugate(v) - inner(weights, pull)
 
     def curvature(self, v: np.ndarray) -> np.ndarray:
         """Return the diagonal of ``R*''(v)``, shape (d + 1,); 0 for a free intercept."""

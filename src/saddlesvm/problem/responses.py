@@ -5,39 +5,32 @@ weights alone is that of the sub-gradients at their margins, improved by a line 
 
 With a free intercept the dual has the constraint ``sum_i a_i = 0``. A point that violates it is
 balanced first, by shortening variables of the heavier sign, variables strictly inside their bounds
-before all others (which costs the bound only second order terms). What rounding then leaves of the
-sum is a move, whose cost is bounded.
+before all others (which costs the bound only second order terms).
 """
 
 from __future__ import annotations
 
 import math
-from functools import cached_property, partial, singledispatch
+from functools import cached_property, singledispatch
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from saddlesvm.problem.bounds import (
-    STILL,
     Around,
     Facts,
     LossSums,
     MarginErrors,
     Move,
     PointSizes,
-    Room,
     dual_of,
     margin_errors,
-    move_to_sum,
     norm_of,
     point_sizes,
-    radii,
 )
-from saddlesvm.problem.intercepts import Group
 from saddlesvm.problem.loss import traits_of
 from saddlesvm.problem.problem import Problem, is_classification
-from saddlesvm.problem.regularizer import inner
 from saddlesvm.problem.sums import (
     conjugate_sum,
     dual_of_margins,
@@ -47,7 +40,7 @@ from saddlesvm.problem.sums import (
     sums_and_pull,
     sums_of_margins,
 )
-from saddlesvm.problem.terms import Pointwise, box_of
+from saddlesvm.problem.terms import Pointwise
 
 # The parabola through three factors, PARABOLA_STEP apart, is trusted if its top is at most
 # PARABOLA_REACH steps below the largest; guessed.
@@ -69,7 +62,7 @@ class RowSums(NamedTuple):
     facts: Facts
     sizes: PointSizes
     errors: MarginErrors
-    move: Move
+    move: Move | None
     around: Around | None = None
 
 
@@ -162,14 +155,13 @@ class Margins:
     def centred_terms(self) -> tuple[Pointwise, float]:
         """The terms of the losses, and the offset of margins; regressions take it off the targets.
 
-        If the dual variables of a free intercept sum to zero, neither objective changes. But
-        if the labels are far from zero, their products with the dual variables are large and
+        The dual variables of a free intercept sum to zero: neither objective changes. But if the
+        labels are far from zero, their products with the dual variables are large and
         cancel, and their rounding errors do not.
         """
         terms = self.problem.pointwise
-        kind = self.problem.intercept
         offset = self.offset or 0.0
-        if is_classification(self.problem.loss) or not (kind.constrained and kind.homogeneous):
+        if is_classification(self.problem.loss) or not self.problem.intercept.constrained:
             return terms, offset
         return terms._replace(y=terms.y - offset), 0.0
 
@@ -186,9 +178,7 @@ class Margins:
 
     def scale_best(self, alpha: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The best multiple of feasible dual variables, and of their pull."""
-        factor = 1.0
-        if self.problem.intercept.homogeneous:
-            factor = best_scale(self.problem, alpha, pull, terms=self.centred_terms[0])
+        factor = best_scale(self.problem, alpha, pull, terms=self.centred_terms[0])
         if factor == 1.0:
             return alpha, pull
         return factor * alpha, factor * pull
@@ -208,9 +198,8 @@ class Margins:
         return self._add_sizes(alpha, LossSums(*sums.tolist())), pull
 
     def _add_sizes(self, alpha: np.ndarray, sums: LossSums) -> RowSums:
-        """Return the sums with the point's sizes, errors of margins, and the move to the total."""
+        """Return the sums with the point's sizes, and the errors of margins."""
         problem = self.problem
-        kind = self.problem.intercept
         terms, added = self.centred_terms
         sizes = point_sizes(
             problem.loss,
@@ -219,13 +208,9 @@ class Margins:
             problem.weights,
             problem.members,
             alpha,
-            signs=kind.constrained,
+            signs=problem.intercept.constrained,
         )
         facts = problem.facts
-        move = STILL
-        if kind.constrained:
-            group = Group(problem.members, kind)
-            move = move_of(terms, group, problem.norms, alpha, sizes, sums.conjugate_sizes)
         # The terms may have the offset taken off the targets, which rounds as an addition does.
         errors = margin_errors(
             facts.rows, norm_of(self.scoring_weights), added, shifted=added != (self.offset or 0.0)
@@ -237,7 +222,7 @@ class Margins:
             at = loss_sums(terms, problem.members, self.margins(), added + shift, nothing)
             return at.paid
 
-        return RowSums(sums, facts, sizes, errors, move, around)
+        return RowSums(sums, facts, sizes, errors, None, around)
 
 
 def best_scale(
@@ -294,29 +279,3 @@ def best_scale(
         )
         return float(found.x) if found.fun < largest else most
     return most * min(max(factor, 0.0), 1.0)
-
-
-def room_of(terms: Pointwise, rows: np.ndarray, norms: np.ndarray, alpha: np.ndarray) -> Room:
-    """The way of some rows' dual variables up to their upper bounds; `norms` are squared."""
-    high = box_of(terms.loss, terms.y, terms.weights)[1]
-    way = (high - alpha)[rows]
-    pulled = inner(way, radii(norms[rows]))
-    at_top = loss_sums(terms, rows, np.zeros(rows.size), 0.0, high)
-    return Room(float(way.sum()), pulled, at_top.conjugate_sizes)
-
-
-def move_of(
-    terms: Pointwise,
-    side: Group,
-    norms: np.ndarray,
-    alpha: np.ndarray,
-    sizes: PointSizes,
-    charged: float,
-) -> Move:
-    """The move of the dual variables of some rows to the sum that their intercept asks for.
-
-    `sizes` are the sizes of these rows' variables, and `charged` is the sum of the conjugates'
-    sizes.
-    """
-    room = partial(room_of, terms, side.rows, norms, alpha)
-    return move_to_sum(sizes, side.rows.size, charged, side.intercept.total, room)

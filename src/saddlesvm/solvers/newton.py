@@ -45,7 +45,7 @@ from saddlesvm.problem.loss import (
 )
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.responses import Margins
-from saddlesvm.problem.sums import conjugate_sum, dual_weights, margins
+from saddlesvm.problem.sums import conjugate_sum, dual_weights
 from saddlesvm.rows.device import refuse_device
 from saddlesvm.rows.places import FLOAT64, IN_CACHE, Memory, RowsByPasses
 from saddlesvm.runtime.clock import time_is_up
@@ -106,8 +106,6 @@ GROWTH = 2.0
 DUAL_ROUNDING = 1e-6
 # Moves of the centre in a row while rounding hides what steps gain; guessed.
 MOST_HIDDEN = 3
-# First proximity of a one-class problem, in units of the median size of the first scores; guessed.
-FIRST_PROXIMITY = 0.1
 # First share of the rows that bend for a loss with kinks: at least this, and at least so many rows
 # a feature; guessed.
 FIRST_BENDING = 0.1
@@ -135,8 +133,6 @@ FEW_ROWS = 20
 # which it may end, relative to the fall of the objective so far; guessed.
 MOST_STEPS = 400
 GAP_OF_FALL = 0.03
-
-NOTHING_TO_FIND = "the optimum is w = 0: nu is too small, or the rows lie around the origin"
 
 
 @dataclass
@@ -213,11 +209,6 @@ class NewtonState(State):
     def is_stuck(self) -> bool:
         """Return True if passes only evaluate the last point again."""
         return self.stuck
-
-    @property
-    def rule(self) -> str:
-        """Return why one-class problems end whose optimum is zero: no relative gap falls there."""
-        return NOTHING_TO_FIND
 
 
 def advance(task: Task, state: NewtonState, target: float) -> None:
@@ -460,7 +451,7 @@ def begin(task: Task, state: NewtonState) -> None:
         linear = float(np.sum(task.linear * state.w))
         primal = primal_of(task.C, sums.losses, half_square + linear)
         is_worse = not primal < objective_at_zero(task)
-        if is_given and is_worse and not task.is_one_class:
+        if is_given and is_worse:
             state.w = np.zeros_like(state.w)
             state.centre = empty_array()
             state.centre_dual = -np.inf
@@ -475,10 +466,6 @@ def smooth(task: Task, machine: Binary, state: NewtonState, Z: np.ndarray) -> No
         spanning = FIRST_BENDING_ROWS * task.place.d / task.place.n
         share_of_rows = min(1.0, max(FIRST_BENDING, spanning))
         state.centre, state.q = machine.first_proximity(Z, share_of_rows)
-    elif task.is_one_class:
-        # The scores of a one-class problem grow with C, and the proximity with them. If they are
-        # zero, it is C.
-        state.q = FIRST_PROXIMITY * float(np.median(np.abs(Z))) or task.C
     else:
         # From dual variables that are nearly right: as large as the curvature of a coordinate step.
         state.q = coordinate_curvature_of(task)
@@ -490,21 +477,6 @@ def coordinate_curvature_of(task: Task) -> float:
     if not norms.size:
         return task.C
     return task.C * float(np.median(norms))
-
-
-def find_even_start(problem: Problem) -> Point:
-    """Return the first point of a one-class problem, whose dual variables have a given sum.
-
-    Each has the same share of its bound, so that w is the mean of the rows, times the sum. If C is
-    multiplied by a number, so is the solution: the objective is ``R(w)`` plus a term of the first
-    degree in w and the intercept.
-    """
-    alpha = problem.balance(np.zeros(problem.y.size))
-    w = dual_weights(problem, alpha)
-    w[-1] = 0.0
-    offset = problem.intercept.best(problem.pointwise, problem.members, margins(problem, w), 0.0)
-    w[-1] = offset / problem.scale
-    return Point(w, alpha)
 
 
 def needs_descent(problem: Problem) -> bool:
@@ -595,9 +567,7 @@ def judge(task: Task, state: NewtonState, point: EvaluatedPoint, target: float) 
     if estimate == np.inf:
         state.estimate = best.relative_gap
 
-    # 4. The end: a one-class problem at zero, or only rounding left.
-    if task.linear.size > 1 and task.is_zero_optimum(point):
-        state.satisfied = True
+    # 4. The end: only rounding left.
     state.stuck = state.idle_passes >= task.patience or not np.isfinite(point.F)
 
 
@@ -762,9 +732,7 @@ class Newton(SolverBase):
             refuse_device(problem.place)
         # 1. The starting point.
         touched = 0
-        if start is None and not problem.intercept.homogeneous:
-            start = find_even_start(problem)
-        elif start is None and self.warm_up and problem.holds_rows and needs_descent(problem):
+        if start is None and self.warm_up and problem.holds_rows and needs_descent(problem):
             start, touched = descend_first(problem, seed, self.warm_up)
         alpha = start_alpha(problem, start)
         w = np.zeros(problem.n_features + 1)
@@ -783,7 +751,7 @@ class Newton(SolverBase):
             state.best.alpha = problem.balance(alpha)
             state.best.dual = dual_at(problem, state.best.alpha)
             state.centre_dual = state.best.dual
-        elif problem.intercept.homogeneous and not problem.fixed.size:
+        elif not problem.fixed.size:
             state.best.dual = 0.0  # phi*(0) = -min phi = 0 for each loss
         return state
 
@@ -847,9 +815,6 @@ class Newton(SolverBase):
             # These dual variables may be better, but it was not worth a pass yet to give them the
             # required sum: the certificate does so.
             alpha = problem.scatter(lowest.A)
-        if not problem.intercept.homogeneous:
-            # The certificate takes the weights that belong to these dual variables.
-            return Point(None, alpha)
         if is_constrained:
             # The certificate finds the best free intercept and balances the dual variables.
             return Point(state.best.w, alpha)
@@ -864,14 +829,11 @@ class Newton(SolverBase):
         )
 
     def last_point(self, problem: Problem, state: NewtonState) -> Point:
-        """Return the point of the last pass; only its dual variables if they need a certain sum."""
+        """Return the point of the last pass."""
         last = state.last
         if last is None or not last.A.size or last.A.ndim > 1:
             return self.solution(problem, state)
-        alpha = problem.scatter(last.A)
-        if not problem.intercept.homogeneous:
-            return Point(None, alpha)
-        return Point(last.W, alpha)
+        return Point(last.W, problem.scatter(last.A))
 
 
 def make_task(problem: Problem, memory: float = 1e9) -> Task:
@@ -899,12 +861,9 @@ def make_task(problem: Problem, memory: float = 1e9) -> Task:
     task.most_side = 0
     if problem.holds_rows:
         task.most_side = largest_side(memory)
-    # The linear term: rows that are left out, and the sum that an intercept requires.
-    if problem.fixed.size or not problem.intercept.homogeneous:
-        task.linear = np.zeros(place.d + 1)
-        if problem.fixed.size:
-            task.linear = -problem.fixed
-        task.linear[-1] += problem.C * problem.intercept.scaled_total
+    # The linear term: rows that are left out.
+    if problem.fixed.size:
+        task.linear = -problem.fixed
     return task
 
 
@@ -923,7 +882,7 @@ def suits(problem: Problem) -> bool:
     if not (problem.holds_rows or is_device(problem)):
         return False
     # Half a square, zero dual variables as a start, and no row left out.
-    if not (problem.is_plain and problem.intercept.homogeneous) or problem.fixed.size:
+    if not problem.is_plain or problem.fixed.size:
         return False
     # Smooth losses, and losses with kinks that can be smoothed.
     loss = problem.loss

@@ -26,11 +26,6 @@ IDLE_PASSES = 8
 # What equations take for the zero in R that belongs to a free intercept: positive, so that a step
 # is finite if no row bends; guessed.
 FREE_RIDGE = 1e-8
-# Squared norm of weights, relative to what their terms could add up to, that counts as zero;
-# guessed.
-ZERO_NORM = 1e-10
-# Share of the required sum that dual variables may lack when they are judged; guessed.
-SUM_TOLERANCE = 1e-3
 # C ||x_i||^2 of the median row up to which a share has a larger C than all rows. Measured, a9a and
 # 30,000 x 200: without the limit C = 100 takes up to 1.6 times the passes; 12 to 400 are alike.
 STEEPEST = 120.0
@@ -62,10 +57,8 @@ class Task:
         Only for a free intercept, which requires a sum of the dual variables. Called with a point
         whose gap seems small enough; returns dual variables that have the sum, and their bound.
     linear : ndarray of shape (d + 1,), or (1,) if it is zero
-        A linear term ``linear . W`` of the objective. It is not zero in two cases: if some rows are
-        left out because their dual variables are known (minus their pull), and if a free intercept
-        requires a sum of the dual variables other than zero, as in one-class and nu problems (C
-        times the sum, at the intercept).
+        A linear term ``linear . W`` of the objective: minus the pull of rows that are left out
+        because their dual variables are known.
     norms : ndarray of shape (n,)
         ``||x_i||^2``, which say how large a proximity is.
     most_side : int
@@ -105,27 +98,10 @@ class Task:
             self, place=few, machine=self.machine.take(rows), C=C, balance=None, norms=norms
         )
 
-    def is_zero_optimum(self, point: EvaluatedPoint) -> bool:
-        """Return True if a one-class problem's weights are zero up to rounding."""
-        if not self.is_one_class:
-            return False
-        # The weights that belong to the dual variables, w = C sum_i a_i x_i, and C times their sum.
-        w = self.C * point.pulled[:-1]
-        size = float(self.linear[-1])
-        # The gradient at the intercept is what the dual variables lack of their sum.
-        if abs(float(point.gradient[-1])) > SUM_TOLERANCE * abs(size):
-            return False
-        return float(w @ w) <= ZERO_NORM * size * size
-
     def regularizer_at(self, W: np.ndarray) -> float:
         """Return ``1/2 W'RW + linear . W``."""
         half_square = 0.5 * float(np.vdot(W, self.ridge_of_weights * W))
         return half_square + float(np.sum(self.linear * W))
-
-    @property
-    def is_one_class(self) -> bool:
-        """Return True if a free intercept requires a sum other than zero."""
-        return self.ridge[-1] == 0.0 and bool(self.linear[-1] != 0.0)
 
     @property
     def ridge_of_weights(self) -> np.ndarray:
