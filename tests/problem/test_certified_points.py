@@ -29,6 +29,7 @@ from saddlesvm.problem.penalties import L1, ElasticNet
 from saddlesvm.problem.problem import Problem, make_problem
 from saddlesvm.problem.responses import best_scale
 from saddlesvm.problem.sums import dual_weights
+from saddlesvm.problem.terms import silent
 from saddlesvm.rows.layouts import as_rows
 from support import ALL_LOSSES, features, labels, matrix, named, plain_dual, plain_primal, small_problem, weight
 
@@ -367,6 +368,7 @@ def asked(total: float, alpha: np.ndarray, loss: Loss, weighted: bool = False, s
     sizes = point_sizes(loss, y, problem.norms, problem.weights, members, alpha, signs=True)
     charged = sum(abs(loss.conjugate(alpha[i], y[i], weight(problem, i))) for i in members)
 
+    @silent
     def room() -> Room:
         high = np.array([loss.bounds(y[i], weight(problem, i))[1] for i in members])
         at_top = [abs(loss.conjugate(most, y[i], weight(problem, i))) for i, most in zip(members, high, strict=True)]
