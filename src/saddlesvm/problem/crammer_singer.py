@@ -44,7 +44,7 @@ from saddlesvm.problem.bounds import (
 from saddlesvm.problem.joint_losses import best_rival_losses, best_rival_pulls
 from saddlesvm.problem.loss import loss_name
 from saddlesvm.problem.problem import Problem, make_problem
-from saddlesvm.problem.responses import RowSums, responses_of
+from saddlesvm.problem.responses import Responses, RowSums, responses_of
 from saddlesvm.problem.sums import dual_weights
 from saddlesvm.problem.terms import weights_at
 from saddlesvm.rows.class_rows import block_rows
@@ -265,7 +265,7 @@ def dual_of_weights(problem: JointProblem, W: np.ndarray) -> tuple[np.ndarray, n
     return alpha, t * pull
 
 
-class Scores:
+class Scores(Responses):
     """The scores of weights, one for each class: what the rows of a joint problem respond.
 
     Parameters
@@ -273,13 +273,6 @@ class Scores:
     problem : JointProblem
     w : ndarray of shape (K, d + 1)
     """
-
-    offset: ClassVar[None] = None
-
-    def __init__(self, problem: JointProblem, w: np.ndarray) -> None:
-        self.problem = problem
-        self.w = w
-        self.scoring_weights = w
 
     def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The dual point that is given, or that of :func:`dual_of_weights`, and its pull."""
@@ -312,11 +305,6 @@ class Scores:
             move,
             lambda t: float(score_sums(self.problem, self.w, ahead=t)[0]),
         )
-
-    def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
-        """The sums, and the pull of the dual point."""
-        pull = dual_weights(self.problem, alpha)
-        return self.sums(alpha, pull), pull
 
 
 @responses_of.register(JointProblem)

@@ -47,7 +47,7 @@ from saddlesvm.problem.crammer_singer import JointProblem, make_joint_problem, s
 from saddlesvm.problem.joint_losses import softmax_response
 from saddlesvm.problem.problem import in_memory_cached
 from saddlesvm.problem.regularizer import square
-from saddlesvm.problem.responses import RowSums, responses_of
+from saddlesvm.problem.responses import Responses, RowSums, responses_of
 from saddlesvm.rows.class_rows import block_rows
 from saddlesvm.rows.passes import Part
 
@@ -184,7 +184,7 @@ class MultinomialProblem(JointProblem):
 make_multinomial_problem = partial(make_joint_problem, kind=MultinomialProblem)
 
 
-class Probabilities:
+class Probabilities(Responses):
     """The probabilities of the classes at weights: what the rows of a multinomial problem respond.
 
     The dual point is that of the probabilities, balanced for a free intercept and taken at its best
@@ -198,8 +198,6 @@ class Probabilities:
     found : Response, optional
         What a pass in float64 has found at the weights.
     """
-
-    offset: ClassVar[None] = None
 
     def __init__(
         self, problem: MultinomialProblem, w: np.ndarray, found: Response | None = None
@@ -217,9 +215,7 @@ class Probabilities:
             t = min(1.0, C * gained / (2.0 * charged))
         gained = t * gained
         drift = t * drift + UNIT * SLACK * t * math.sqrt(2.0 * charged)
-        self.problem = problem
-        self.w = w
-        self.scoring_weights = w
+        super().__init__(problem, w)
         self.pull = t * pull
         sums = LossSums(
             paid=found.paid,
@@ -240,10 +236,6 @@ class Probabilities:
     def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows."""
         return self.found
-
-    def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
-        """The sums over the rows, and the pull."""
-        return self.found, self.pull
 
 
 @responses_of.register(MultinomialProblem)

@@ -11,8 +11,9 @@ before all others (which costs the bound only second order terms).
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from functools import cached_property, singledispatch
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -66,29 +67,30 @@ class RowSums(NamedTuple):
     around: Around | None = None
 
 
-class Responses(Protocol):
+class Responses(ABC):
     """What the rows respond to weights: the only part of a certificate that knows the machine.
 
-    Attributes
+    Parameters
     ----------
     problem : Problem
     w : ndarray of shape (d + 1,) or (K, d + 1)
         The weights of the model.
+
+    Attributes
+    ----------
     scoring_weights : ndarray
         The weights by which rows are scored: w, without a free intercept that is an `offset`.
     offset : float or None
         What is added to the scores; None if the intercept is the last weight.
     """
 
-    problem: Any
-    w: np.ndarray
+    def __init__(self, problem: Any, w: np.ndarray) -> None:
+        self.problem = problem
+        self.w = w
+        self.scoring_weights = w
+        self.offset: float | None = None
 
-    @property
-    def scoring_weights(self) -> np.ndarray: ...
-
-    @property
-    def offset(self) -> float | None: ...
-
+    @abstractmethod
     def choose_dual_point(self, alpha: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """A feasible dual point to prove the weights by, and its pull.
 
@@ -96,6 +98,7 @@ class Responses(Protocol):
         scores.
         """
 
+    @abstractmethod
     def sums(self, alpha: np.ndarray, pull: np.ndarray | None) -> RowSums:
         """The sums over the rows of the weights and a dual point.
 
@@ -104,6 +107,8 @@ class Responses(Protocol):
 
     def sums_and_pull(self, alpha: np.ndarray) -> tuple[RowSums, np.ndarray]:
         """Return the sums over the rows, and the pull of the dual point."""
+        pull = dual_weights(self.problem, alpha)
+        return self.sums(alpha, pull), pull
 
 
 @singledispatch
@@ -112,7 +117,7 @@ def responses_of(problem: Any, w: np.ndarray, given_offset: bool = False) -> Res
     return Margins(problem, w, given_offset)
 
 
-class Margins:
+class Margins(Responses):
     """The margins of weights, one a row.
 
     Parameters
@@ -132,11 +137,9 @@ class Margins:
         given_offset: bool = False,
         z: np.ndarray | None = None,
     ) -> None:
-        self.problem = problem
-        self.w = w
+        super().__init__(problem, w)
         self.z = z
         self.scoring_weights, offset = problem.intercept.split(w)
-        self.offset: float | None = None
         if problem.intercept.constrained:
             # A free intercept is the best one for the margins, unless a given one must be judged.
             self.offset = offset
