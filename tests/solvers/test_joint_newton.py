@@ -77,7 +77,6 @@ def test_bends_are_the_derivatives_of_the_variables():
     np.testing.assert_allclose(curved, (ends[0] - ends[1]) / (2.0 * step), atol=1e-8)
     units = [machine.curve(every, bends, np.tile(unit, (problem.y.size, 1))) @ unit for unit in np.eye(CLASSES)]
     np.testing.assert_allclose(machine.diagonal(every, bends), np.transpose(units), atol=1e-12)
-    np.testing.assert_allclose(machine.mean_bend(every, bends), np.mean(units, axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, csr], ids=["dense", "csr"])

@@ -120,11 +120,6 @@ class BestRival(SoftmaxMachine):
         free &= (free.sum(axis=1) > 1)[:, None]
         return free / q
 
-    def mean_bend(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
-        """The mean of the second derivatives by one class' score."""
-        found: np.ndarray = self.diagonal(rows, bends).mean(axis=1)
-        return found
-
     def diagonal(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
         """The second derivatives by each score: ``(1 - 1 / f) / q``."""
         counts = np.count_nonzero(bends, axis=1)

@@ -166,18 +166,6 @@ class Binary:
         """Return the sum of ``s phi`` over all rows at scores Z."""
         return float(np.sum(self.s * self.methods.value(self.loss, Z, self.y)))
 
-    def mean_bend(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
-        """Return the mean of the bends over a row's scores."""
-        return bends
-
-    def diagonal(self, rows: np.ndarray | slice, bends: np.ndarray) -> np.ndarray:
-        """Return the second derivatives by each score."""
-        return bends
-
-    def curve(self, rows: np.ndarray | slice, bends: np.ndarray, dZ: np.ndarray) -> np.ndarray:
-        """Return how much dual variables of some rows fall along a change of their scores."""
-        return bends * dZ
-
     @silent
     def first_proximity(self, Z: np.ndarray, share: float) -> tuple[np.ndarray, float]:
         """Return the middle of the bounds, and a proximity with which a share of the rows bend."""
