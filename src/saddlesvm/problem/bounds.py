@@ -747,7 +747,6 @@ def sums_of_values(
     halves: tuple[Bounded, Bounded],
     asked: Bounded,
     moves: Sequence[Move],
-    around: Around | None = None,
 ) -> Sums:
     """The sums of the certificate of a model known by its values, with bounds on their rounding.
 
@@ -759,15 +758,13 @@ def sums_of_values(
         What the offsets cost beside the losses, divided by C.
     moves : sequence of Move
         Of the dual variables of each side.
-    around : callable, optional
-        See :func:`paid_rounding`.
     """
     paid, conjugates, charged, paired, rows, away = found
     own, reached = halves
     point = PointSizes(0.0, 0.0, 0.0, paired)
 
     # The rows' lengths stand for the errors themselves, so that these count once.
-    above = paid_rounding(loss, paid, rows, point, MarginErrors(1.0, 0.0, 0.0), around)
+    above = paid_rounding(loss, paid, rows, point, MarginErrors(1.0, 0.0, 0.0))
     below = conjugate_rounding(loss, charged, point) + sum(move.charged for move in moves)
 
     # Half a squared norm at the dual point that is feasible exactly.

@@ -331,8 +331,8 @@ def epochs_left(problem: Problem, gaps: np.ndarray, target: float) -> float | No
     return epochs_to_target(rate, float(followed[-1]), target)
 
 
-def in_words(left: float, unit: str = "epochs") -> str:
-    """Return in words how many epochs, or other units, are left."""
+def in_words(left: float) -> str:
+    """Return in words how many epochs are left."""
     if math.isfinite(left):
-        return f"about {left:.0f} {unit} left"
+        return f"about {left:.0f} epochs left"
     return "no end in sight"
