@@ -20,7 +20,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,14 +122,14 @@ class Intelex:
         self.process.stdin.flush()
         spent = float(self.process.stdout.readline())
         found = np.load(path + ".out.npz")
-        given = {"kernel": "rbf", "gamma": "scale", "degree": 3, "coef0": 0.0, "class_weight": None, "epsilon": 0.1}
-        given |= cell.options
+        # certify_kernel takes a fitted model of scikit-learn.
+        model = getattr(theirs, cell.machine)(**cell.options)
+        model.support_ = found["support"]
+        model.dual_coef_ = found["dual"]
+        model.intercept_ = found["intercept"]
+        model._n_support = found["n_support"]
         if cell.machine == "SVC":
-            given["classes_"] = np.unique(cell.y)
-        model = type(cell.machine, (SimpleNamespace,), {})(
-            support_=found["support"], dual_coef_=found["dual"], intercept_=found["intercept"],
-            n_support_=found["n_support"], **given,
-        )  # fmt: skip
+            model.classes_ = np.unique(cell.y)
         return spent, model
 
 
