@@ -5,10 +5,10 @@ Python takes longer to pose a problem of some hundred rows than the solver takes
 problems of a bundle are laid out in turn over the kernel matrix of all points. A compiled loop
 takes pair steps on each of them until the gap that the steps' own numbers give is small, and
 another one computes the sums of certificates. If compiled code can compute the kernel rows, pairs
-share a table and compute the parts of rows that they need; if the matrix of all points would be too
-large, a bundle is a single pair with a table of its own. The formulas are the same as for a
-single fit. A problem that this does not certify, because of rounding, hardness or an interrupt,
-gets a fit of its own.
+share a table and compute the parts of rows that they need; a single problem, or a pair of so many
+that the matrix of all points would be too large, has a table of its own. The formulas are the same
+as for a single fit. A problem that this does not certify, because of rounding, hardness or an
+interrupt, gets a fit of its own.
 """
 
 from __future__ import annotations
