@@ -318,3 +318,14 @@ def test_bad_data_are_named(blobs, change, message):
     X, y, weights = change(*blobs)
     with pytest.raises(ValueError, match=message):
         LinearSVC().fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "huber", "squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("target", [1.0, 0.1, -3.3, 1e6])
+def test_targets_that_are_all_alike_are_the_free_intercept(loss: str, target: float) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 5))
+    model = LinearSVR(loss=loss, intercept="free").fit(X, np.full(200, target))
+    assert model.outcome_ == "certified"
+    assert model.certificate_.primal == 0.0
+    assert not np.any(model.coef_)
+    np.testing.assert_allclose(model.predict(X), target, rtol=1e-15)

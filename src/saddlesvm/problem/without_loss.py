@@ -1,7 +1,9 @@
-"""A model without loss: the multiple of a model whose rows are all just beyond their margin of 1.
+"""A model without loss: a multiple of a model, or a free intercept alone.
 
 If C or the rows are large, the rounding of a margin of 1, times C, is more than the rest of the
-objective. A little beyond it no row pays a loss, and the objective is R alone.
+objective. A multiple whose rows are all a little beyond their margin pays no loss, and the
+objective is R alone. So it is with a free intercept at targets that are all alike: the objective
+is zero, and only the intercept's own rounding is left beside it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from saddlesvm.problem.certificate import Evaluation, Point
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.joint_losses import leads
+from saddlesvm.problem.loss import methods_of
 from saddlesvm.problem.problem import Problem, is_classification
 from saddlesvm.problem.sums import margins
 
@@ -26,14 +29,29 @@ def find_without_loss(problem: Any, model: Evaluation) -> Any:
 
     Another kind than linear problems registers its own way (``find_without_loss.register``).
     """
-    if not isinstance(problem, Problem) or not is_classification(problem.loss):
+    if not isinstance(problem, Problem):
         return None
+    if not is_classification(problem.loss):
+        return find_middle_of_targets(problem)
     w = np.append(model.coef, model.intercept / (problem.scale or 1.0))
     # If a row is on the wrong side, no multiple is without loss.
     least = float((problem.gather(problem.y) * margins(problem, w)).min())
     if not least > 0.0:
         return None
     return Point(BEYOND_MARGIN / least * w)
+
+
+def find_middle_of_targets(problem: Problem) -> Point | None:
+    """Return a free intercept in the middle of the targets if no row pays a loss there."""
+    if not problem.intercept.constrained:
+        return None
+    targets = problem.gather(problem.y)
+    middle = 0.5 * targets.min() + 0.5 * targets.max()
+    if methods_of(problem.loss).value(problem.loss, middle, targets).any():
+        return None
+    w = np.zeros(problem.n_features + 1)
+    w[-1] = middle / problem.scale
+    return Point(w)
 
 
 @find_without_loss.register(JointProblem)
