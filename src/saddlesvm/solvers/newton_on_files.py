@@ -43,8 +43,10 @@ from saddlesvm.solvers.sweeps import (
 from saddlesvm.solvers.taken_rows import WORK_BYTES
 
 FACTORS = 2.5e8  # bytes that factored matrices of the active set may take; a guess
-# Sweeps of an active set that follows Newton's method, which then goes on; a guess.
+# Sweeps of an active set that follows Newton's method in which its gap should halve if it is above
+# this share of the objective; otherwise Newton's method goes on. Guesses.
 VAIN_SWEEPS = 12
+LARGE_GAP = 0.1
 DESCENT = 10  # epochs of descent over a sample, if Newton's method cannot leave zero; a guess
 
 
@@ -90,10 +92,16 @@ class PassesState(SweepState):
     alpha : ndarray of shape (n_all,)
         The best dual point so far.
     method : OverPasses
+    slow_sweeps : int
+        Sweeps since the gap of the method's best points has halved, or been small.
+    halved_gap : float
+        The gap at that time.
     """
 
     alpha: np.ndarray = field(default_factory=empty_array)
     method: Any = None
+    slow_sweeps: int = 0
+    halved_gap: float = np.inf
 
     @property
     def is_stuck(self) -> bool:
@@ -279,6 +287,12 @@ class NewtonOnFiles(OverFiles):
             work.alpha[solved.rows] = solved.alpha
             if method.learn_from_solution(setting, solved):
                 state.alpha[:] = work.alpha
+        state.slow_sweeps += 1
+        # Dual variables of zero have a bound of zero.
+        gap = method.primal - max(method.dual, 0.0)
+        if gap <= 0.5 * state.halved_gap or gap <= LARGE_GAP * method.primal:
+            state.slow_sweeps = 0
+            state.halved_gap = gap
         state.w = method.model
         state.active = method.active
         state.remark = method.remark
@@ -291,7 +305,8 @@ class NewtonOnFiles(OverFiles):
         """Go on with the active set if steps of Newton's method overshoot, and back once."""
         former = state.method
         if isinstance(former, ActiveSet):
-            if problem.is_smooth and former.gives_up(VAIN_SWEEPS):
+            is_vain = state.slow_sweeps >= VAIN_SWEEPS or state.is_stuck
+            if problem.is_smooth and is_vain:
                 n = problem.members.size
                 state.method = NewtonOverPasses.go_on_from(former, n, free_feature(problem))
                 state.remark = f"{state.remark}: no progress, and Newton's method goes on"
@@ -300,6 +315,7 @@ class NewtonOnFiles(OverFiles):
         if method is None:
             return
         state.method = method
+        state.slow_sweeps = 0
         state.remark = f"{state.remark}: it went too far, and the active set goes on"
 
     def solution(self, problem: Problem, state: PassesState) -> Point:
