@@ -313,7 +313,7 @@ def best_offset(
     # The first interval is twice as wide as Newton's step: its middle is where that step leads.
     width = min(1.0, 2.0 * abs(slope) / bend) if bend > 0.0 else 1.0
     if width <= OFFSET_ROUNDING * (1.0 + abs(start)):
-        return start - slope / bend
+        return start - slope / bend if bend > 0.0 else start
     low = high = start
     # The interval doubles, downhill, until the slope has changed its sign.
     while width < FARTHEST:
