@@ -34,7 +34,7 @@ from saddlesvm.problem.certificate import Certificate
 from saddlesvm.problem.crammer_singer import JointProblem
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.short_sums import pulled_by_short_sums
-from saddlesvm.rows.places import all_in_float64
+from saddlesvm.rows.places import sum_squares
 
 if TYPE_CHECKING:
     from saddlesvm.runtime.data_types import Matrix
@@ -59,8 +59,7 @@ def certain_zeros(problem: Problem, alpha: np.ndarray, gap: float) -> np.ndarray
         return np.zeros(problem.n_features, dtype=bool)
     # The pulls at the optimum are within `reach`: below l1, the weight is zero.
     near = pulled_by_short_sums(problem, alpha)
-    weights = problem.all_weights
-    squares = all_in_float64(problem.X).diagonal(np.arange(weights.size), weights)
+    squares = sum_squares(problem.X, problem.all_weights)
     reach = SLACK * np.sqrt(2.0 * gap * problem.C * bend * squares) + near.errors
     return np.asarray((np.abs(near.pull) + reach < l1)[:-1])
 

@@ -421,6 +421,12 @@ def all_in_float64(X: Rows) -> Memory:
     return place
 
 
+def sum_squares(X: Rows, weights: np.ndarray) -> np.ndarray:
+    """Return ``sum_i weights_i x_ij^2`` of all rows in float64, shape (d + 1,)."""
+    place = all_in_float64(X)
+    return place.diagonal(np.arange(place.n), weights)
+
+
 def convert_kind(matrix: sparse.csr_array, kind: np.dtype) -> sparse.csr_array:
     """Return a sparse matrix in a precision; SciPy's own way sorts each row as well."""
     data = matrix.data.astype(kind, copy=False)

@@ -103,6 +103,15 @@ class PassesState(SweepState):
     slow_sweeps: int = 0
     halved_gap: float = np.inf
 
+    def count_sweep(self) -> None:
+        """Count a sweep that is whole, unless the gap has halved or is small."""
+        self.slow_sweeps += 1
+        # Dual variables of zero have a bound of zero.
+        gap = self.method.primal - max(self.method.dual, 0.0)
+        if gap <= 0.5 * self.halved_gap or gap <= LARGE_GAP * self.method.primal:
+            self.slow_sweeps = 0
+            self.halved_gap = gap
+
     @property
     def is_stuck(self) -> bool:
         """True if the method can gain no more."""
@@ -287,12 +296,7 @@ class NewtonOnFiles(OverFiles):
             work.alpha[solved.rows] = solved.alpha
             if method.learn_from_solution(setting, solved):
                 state.alpha[:] = work.alpha
-        state.slow_sweeps += 1
-        # Dual variables of zero have a bound of zero.
-        gap = method.primal - max(method.dual, 0.0)
-        if gap <= 0.5 * state.halved_gap or gap <= LARGE_GAP * method.primal:
-            state.slow_sweeps = 0
-            state.halved_gap = gap
+        state.count_sweep()
         state.w = method.model
         state.active = method.active
         state.remark = method.remark

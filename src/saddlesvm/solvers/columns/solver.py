@@ -44,7 +44,7 @@ from saddlesvm.problem.penalties import holds_square
 from saddlesvm.problem.problem import Problem
 from saddlesvm.problem.regularizer import inner
 from saddlesvm.problem.sums import bring_back, conjugate_sum, dual_weights
-from saddlesvm.rows.places import all_in_float64
+from saddlesvm.rows.places import sum_squares
 from saddlesvm.runtime.clock import time_is_up
 from saddlesvm.solvers.base import Best, Budget, SolverBase, State, empty_array
 from saddlesvm.solvers.columns.kernels import Coordinates, violations
@@ -187,14 +187,12 @@ class Columns(SolverBase):
         w = np.zeros(d + 1)
         if start is not None and start.w is not None:
             w[:] = start.w
-        weights = problem.all_weights
-        squares = all_in_float64(problem.X).diagonal(np.arange(weights.size), weights)
         state = ColumnsState(
             w=w,
             store=ColumnStore(problem),
             # The solver's other loops are compiled, too, unless the problem is small.
             machine=make_machine(problem, problem.is_small),
-            curvatures=problem.C * squares,
+            curvatures=problem.C * sum_squares(problem.X, problem.all_weights),
             pull=np.zeros(d + 1),
             centre=np.zeros(n),
             z=np.zeros(n),
